@@ -1,0 +1,38 @@
+# Every library here comes from the distribution; docs/decisions.md says why each one is used.
+find_package(Threads REQUIRED)
+
+# fmt and Highway are used from their headers when cross-compiling, so that no foreign package is needed.
+add_library(tril_fmt INTERFACE)
+add_library(tril_hwy INTERFACE)
+# Targets below AVX2 other than the baseline gain nothing measurable and cost compile time.
+target_compile_definitions(tril_hwy INTERFACE
+  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
+if(TRIL_KERNELS_ONLY)
+  target_compile_definitions(tril_fmt INTERFACE FMT_HEADER_ONLY)
+  target_compile_definitions(tril_hwy INTERFACE HWY_COMPILE_ONLY_STATIC)
+  target_include_directories(tril_fmt SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/headers)
+  target_include_directories(tril_hwy SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/headers)
+else()
+  find_package(fmt REQUIRED)
+  target_link_libraries(tril_fmt INTERFACE fmt::fmt)
+  find_library(HWY_LIBRARY hwy REQUIRED)
+  target_link_libraries(tril_hwy INTERFACE ${HWY_LIBRARY})
+  find_package(nlohmann_json REQUIRED)
+  find_package(CLI11 REQUIRED)
+  find_package(ZLIB REQUIRED)
+  find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
+endif()
+if(TRIL_ONEDNN)
+  # Not find_package(dnnl): the packaged one asks for OpenCL headers, which tril has no use for.
+  find_library(DNNL_LIBRARY dnnl REQUIRED)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  add_library(tril_onednn INTERFACE)
+  target_compile_definitions(tril_onednn INTERFACE TRIL_ONEDNN)
+  target_link_libraries(tril_onednn INTERFACE ${DNNL_LIBRARY} OpenMP::OpenMP_CXX)
+endif()
+if(TRIL_TESTS AND NOT TRIL_KERNELS_ONLY)
+  find_package(GTest REQUIRED)
+endif()
+if(TRIL_BENCH AND NOT TRIL_KERNELS_ONLY)
+  find_package(benchmark REQUIRED)
+endif()

@@ -1,0 +1,7 @@
+if(TRIL_KERNELS_ONLY)
+  return()
+endif()
+include(GNUInstallDirs)
+if(TARGET tril_command)
+  install(TARGETS tril_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

@@ -1,0 +1,54 @@
+// safetensors: named arrays in one file. https://github.com/huggingface/safetensors (README, "Format").
+//
+//   u64 N | N bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {str: str}} | data
+//
+// Reading checks everything before it is trusted: header size, offsets, holes, overlaps, dtype and byte counts,
+// duplicate names. Errors are kData and name the file and the tensor.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tril/base/files.h"
+#include "tril/tensor/view.h"
+
+namespace tril {
+
+struct NamedArray {
+  std::string name;
+  std::string dtype;            // as in the file: "F32", "I64", ...
+  std::vector<int64_t> shape;   // any rank
+  std::span<const std::byte> bytes;
+  int64_t elements() const;
+};
+
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const Path& path);
+
+  const std::vector<NamedArray>& arrays() const { return arrays_; }  // in file order
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const NamedArray* find(std::string_view name) const;  // null if absent
+  const NamedArray& get(std::string_view name) const;   // throws kData naming file and tensor
+  // An F32 array of this shape as a view; throws kData naming both shapes or dtypes.
+  ConstView f32(std::string_view name, const Shape& shape) const;
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+  MappedFile file_;
+  std::vector<NamedArray> arrays_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Writes atomically; returns nothing half-written. F32, I32, I64, U8 ... per the views' dtypes; views must be contiguous.
+// Metadata always gets "format": "pt", without which transformers refuses the file.
+struct NamedView {
+  std::string name;
+  ConstView view;
+};
+void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
+                       std::map<std::string, std::string> metadata = {});
+
+}  // namespace tril

@@ -1,0 +1,46 @@
+// WindowSampler: random windows of T + 1 tokens. Which windows a step reads is a function of (seed, step, row) alone,
+// so a resumed run reads the very next batch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tril/base/random.h"
+#include "tril/tensor/batch.h"
+
+namespace tril {
+
+class WindowSampler {
+ public:
+  // tokens.size() > time. The tokens must outlive the sampler.
+  WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed);
+
+  // The batch of this micro-batch number; valid until the next call.
+  const Batch& sample(int64_t step);
+
+ private:
+  std::span<const int32_t> tokens_;
+  int64_t batch_, time_;
+  RandomStream random_;
+  std::vector<int32_t> inputs_, targets_;
+  Batch out_;
+};
+
+// Windows one after another with stride T, for evaluation: every token is a target once. The last, shorter window is
+// padded and masked.
+class SequentialWindows {
+ public:
+  SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time);
+  int64_t batches() const;
+  const Batch& get(int64_t index);
+
+ private:
+  std::span<const int32_t> tokens_;
+  int64_t batch_, time_;
+  std::vector<int32_t> inputs_, targets_;
+  std::vector<uint8_t> mask_;
+  Batch out_;
+};
+
+}  // namespace tril

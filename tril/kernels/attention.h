@@ -1,0 +1,87 @@
+// Scaled dot-product attention, fused, forward and backward; exact, O(T) memory.
+//
+// Vaswani et al., "Attention is all you need" (2017), section 3.2.1; tiles with a running maximum and sum:
+// Milakov & Gimelshein (2018), Rabe & Staats (2021), Dao et al. "FlashAttention" (2022), sections 3.1-3.2.
+// docs/attention.md derives every step with the names used here.
+//
+//   s_ij = scale * q_i . k_j        for the keys j that query i may see
+//   p_ij = exp(s_ij - m_i) / l_i    m_i = max_j s_ij,  l_i = sum_j exp(s_ij - m_i)
+//   o_i  = sum_j p_ij v_j
+//
+// Forward keeps m and l apart (their sum m + log l would lose the low bits of l when |m| is large); backward
+// recomputes p from them, so nothing of size (T, T) ever exists.
+//
+// Needs neither oneDNN nor any training code: CMake target tril::attention.
+#pragma once
+
+#include "tril/base/parallel.h"
+
+namespace tril {
+
+// Rows of a (batch, time, head, head_size) array; the last dimension is contiguous. Strides in floats. A row of
+// a fused q|k|v buffer is {qkv + offset, T * 3 * H * D, 3 * H * D, D}.
+template <class Float>
+struct HeadRows {
+  Float* data = nullptr;
+  int64_t batch_stride = 0;
+  int64_t time_stride = 0;
+  int64_t head_stride = 0;
+  Float* row(int64_t b, int64_t t, int64_t h) const {
+    return data + b * batch_stride + t * time_stride + h * head_stride;
+  }
+};
+using HeadView = HeadRows<float>;
+using ConstHeadView = HeadRows<const float>;
+
+struct AttentionShape {
+  int64_t batch = 0;         // B
+  int64_t query_heads = 0;   // H
+  int64_t kv_heads = 0;      // K: divides H; query head h reads key/value head h / (H / K)
+  int64_t query_length = 0;  // Tq
+  int64_t key_length = 0;    // Tk
+  int64_t head_size = 0;     // D
+};
+
+struct AttentionOptions {
+  float scale = 0;  // 0: 1 / sqrt(head_size). Never 1 / sqrt(model width)
+  bool causal = true;
+  // Query i stands at position i + query_offset among the keys: with causal it sees keys j <= i + query_offset.
+  // 0 for training; Tk - Tq when the queries are the last of the keys (a key/value cache).
+  int64_t query_offset = 0;
+  // (B, Tk) document ids with query i's own at index i + query_offset, or null: a query sees only keys of its own document.
+  const int32_t* documents = nullptr;
+  // Dropout of the weights p_ij with probability `dropout` in [0, 1), survivors scaled by 1 / (1 - dropout).
+  // The draw for (b, h, i, j) is word (j & 3) of the Philox block with key `dropout_key` and counter
+  // {j >> 2, i, b * H + h, dropout_substream}; dropped if word < dropout * 2^32. So the mask does not depend on
+  // tiles or threads.
+  float dropout = 0;
+  uint64_t dropout_key = 0;
+  uint32_t dropout_substream = 0;
+};
+
+// Throws kUse for impossible sizes or options, with their names and values.
+void check_attention(const AttentionShape& shape, const AttentionOptions& options);
+
+// Floats of workspace for forward or backward with `threads` workers. O(threads * (tile + T * D)).
+int64_t attention_workspace(const AttentionShape& shape, int threads);
+
+// out = o; running_max and running_sum are (B, H, Tq): m and l above. m is of the scaled scores. A query that
+// sees no key gets o = 0, m = 0, l = 0.
+void attention_forward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
+                       ConstHeadView query, ConstHeadView key, ConstHeadView value, HeadView out,
+                       float* running_max, float* running_sum, float* workspace);
+
+// With delta_i = do_i . o_i:  dp_ij = do_i . v_j,  ds_ij = p_ij (dp_ij - delta_i),
+//   dq_i = scale sum_j ds_ij k_j,   dk_j = scale sum_i ds_ij q_i,   dv_j = sum_i p_ij do_i.
+// Overwrites dquery, dkey, dvalue. One thread owns a (batch, key/value head): bit-equal for any thread count.
+void attention_backward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
+                        ConstHeadView query, ConstHeadView key, ConstHeadView value, ConstHeadView out,
+                        const float* running_max, const float* running_sum, ConstHeadView dout,
+                        HeadView dquery, HeadView dkey, HeadView dvalue, float* workspace);
+
+// The weights p (Tq, Tk) of one head, for looking inside; not used in training. No dropout.
+void attention_weights(const AttentionShape& shape, const AttentionOptions& options, ConstHeadView query,
+                       ConstHeadView key, const float* running_max, const float* running_sum, int64_t batch,
+                       int64_t head, float* weights);
+
+}  // namespace tril

@@ -1,0 +1,33 @@
+// Layer normalisation with a weight and an optional bias; see kernels/layer_norm.h.
+#pragma once
+
+#include "tril/nn/context.h"
+#include "tril/nn/parameter.h"
+
+namespace tril {
+
+class LayerNorm {
+ public:
+  explicit LayerNorm(int64_t channels, bool with_bias = true);
+
+  // Saves mean and rstd; y is recomputed where backward passes need it again.
+  struct State {
+    View mean;  // (N)
+    View rstd;  // (N)
+  };
+  State plan(Arena& saved, int64_t rows) const;
+
+  void forward(const Context& context, ConstView x, View y, State& state) const;
+  void apply(const Context& context, ConstView x, View y, const State& state) const;  // y again
+  void backward(const Context& context, ConstView x, ConstView dy, View dx, bool accumulate_dx, const State& state);
+  void visit(const std::string& prefix, ParameterVisitor visit);
+
+  Weight weight;  // (C)
+  Weight bias;    // (C), or empty
+
+ private:
+  int64_t channels_;
+  bool with_bias_;
+};
+
+}  // namespace tril

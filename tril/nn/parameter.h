@@ -1,0 +1,69 @@
+// Parameters: each is named once, in the visit() of the layer that owns it. That one visitor drives memory,
+// initial values, weight decay groups, the optimizer, checkpoints and tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tril/base/function_ref.h"
+#include "tril/tensor/arena.h"
+
+namespace tril {
+
+// A named range of rows of a fused parameter: query, key and value of a fused projection.
+struct ParameterPart {
+  std::string name;
+  int64_t row_begin = 0;
+  int64_t row_end = 0;
+};
+
+struct ParameterInfo {
+  std::string name;  // "blocks.0.attention.qkv.weight"
+  Shape shape;
+  float init_std = 0;    // normal with this standard deviation ...
+  float init_value = 0;  // ... around this value
+  bool decay = false;    // weight decay applies: matrices only
+  std::vector<ParameterPart> parts;
+};
+
+struct Weight {
+  View value;     // shape of the info
+  View gradient;  // the same shape; accumulates (+=)
+};
+
+using ParameterVisitor = FunctionRef<void(const ParameterInfo&, Weight&)>;
+
+// Owns the values and (if asked) the gradients of all parameters of a layer, each in one arena, and points the
+// layer's weights at them. The layer must not move afterwards.
+//
+//   Mlp mlp({.channels = 64});
+//   Parameters parameters(mlp);
+//   parameters.initialize(/*seed=*/1);
+class Parameters {
+ public:
+  struct Item {
+    ParameterInfo info;
+    Weight* weight;
+  };
+
+  template <class Layer>
+  explicit Parameters(Layer& layer, bool gradients = true)
+      : Parameters([&](ParameterVisitor v) { layer.visit("", v); }, gradients) {}
+  Parameters(FunctionRef<void(ParameterVisitor)> visit_all, bool gradients);
+
+  // Draws every value: a function of (seed, name, index) alone.
+  void initialize(uint64_t seed);
+  void zero_gradients();
+
+  const std::vector<Item>& items() const { return items_; }
+  Weight& find(std::string_view name) const;  // throws kUse with the name
+  int64_t count() const { return count_; }    // elements
+
+ private:
+  std::vector<Item> items_;
+  int64_t count_ = 0;
+  Arena values_ = Arena::dry();
+  Arena gradients_ = Arena::dry();
+};
+
+}  // namespace tril

@@ -1,0 +1,56 @@
+// Pre-norm residual block: x += dropout(attention(ln1(x)));  x += dropout(mlp(ln2(x))).
+// Radford et al. "Language models are unsupervised multitask learners" (2019); Xiong et al. (2020) on pre-norm.
+#pragma once
+
+#include "tril/nn/layer_norm.h"
+#include "tril/nn/mlp.h"
+#include "tril/nn/multi_head_attention.h"
+
+namespace tril {
+
+struct TransformerBlockConfig {
+  int64_t channels = 0;
+  int64_t heads = 1;
+  int64_t kv_heads = 0;   // 0: heads
+  int64_t head_size = 0;  // 0: channels / heads
+  int64_t mlp_hidden = 0; // 0: 4 * channels
+  Activation activation = Activation::kGeluTanh;
+  bool qkv_bias = false;
+  bool projection_bias = true;
+  bool mlp_bias = true;
+  bool norm_bias = true;
+  float scale = 0;  // of the scores; 0: 1 / sqrt(head_size)
+  float dropout = 0;
+  float projection_init_std = 0.02f;
+  int64_t layer = 0;
+};
+
+class TransformerBlock {
+ public:
+  explicit TransformerBlock(const TransformerBlockConfig& config);
+
+  struct State {
+    LayerNorm::State ln1, ln2;
+    MultiHeadAttention::State attention;
+    View middle;  // (N, C): x after the attention half
+    Mlp::State mlp;
+  };
+  State plan(Arena& saved, int64_t batch, int64_t time) const;
+
+  // x (B, T, C) -> y (B, T, C); y may not be x, which backward reads again.
+  void forward(const Context& context, ConstView x, View y, State& state, const int32_t* documents = nullptr) const;
+  // dx = gradient with respect to x; dx may be dy.
+  void backward(const Context& context, ConstView x, ConstView dy, View dx, State& state,
+                const int32_t* documents = nullptr);
+  void visit(const std::string& prefix, ParameterVisitor visit);
+
+  LayerNorm ln1;
+  MultiHeadAttention attention;
+  LayerNorm ln2;
+  Mlp mlp;
+
+ private:
+  TransformerBlockConfig config_;
+};
+
+}  // namespace tril

@@ -1,0 +1,71 @@
+// Trainer: the loop. Reads no files and prints nothing: it calls back.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "tril/data/documents.h"
+#include "tril/data/sampler.h"
+#include "tril/nn/session.h"
+#include "tril/train/checkpoint.h"
+#include "tril/train/optimizer.h"
+
+namespace tril {
+
+// Sums of a loss over validation data.
+struct Evaluation {
+  double loss_nats = 0;      // mean per token
+  double bits_per_byte = 0;  // loss * tokens / bytes / ln 2
+  int64_t tokens = 0;
+};
+
+struct StepReport {
+  int64_t step = 0;  // steps done, from 1
+  double loss = 0;   // mean over the step's targets, nats
+  double gradient_norm = 0;
+  float learning_rate = 0;
+  double seconds = 0;           // of this step
+  std::optional<Evaluation> validation;
+};
+
+class Trainer {
+ public:
+  // `options` must be resolved (no zeros). The model's shape is `config`. The corpus must outlive the trainer.
+  Trainer(const TransformerConfig& config, const TrainOptions& options, const Corpus& corpus, Executor& executor);
+
+  // One optimizer step (accumulate micro-batches). Throws kNumerics, naming step and the first bad tensor, when loss or gradients
+  // are not finite; the weights are then still those of the step before.
+  StepReport step();
+  Evaluation evaluate();
+  // As step(), with the caller's batches instead of the sampler's; for tests and tools.
+  StepReport step_on(std::span<const Batch> micro_batches);
+
+  int64_t steps_done() const { return steps_done_; }
+  Transformer& model() { return model_; }
+  Parameters& parameters() { return parameters_; }
+  Optimizer& optimizer() { return optimizer_; }
+  void resume(const Path& checkpoint_folder);  // sets steps_done too
+  void save(const Path& run, const std::string& options_json);
+
+  struct Memory {
+    int64_t parameters = 0, gradients = 0, moments = 0, activations = 0, scratch = 0;
+    int64_t total() const { return parameters + gradients + moments + activations + scratch; }
+  };
+  // What a run will take, counted dry: nothing is allocated.
+  static Memory plan_memory(const TransformerConfig& config, const TrainOptions& options, int threads);
+
+ private:
+  TransformerConfig config_;
+  TrainOptions options_;
+  const Corpus& corpus_;
+  Executor& executor_;
+  Transformer model_;
+  Parameters parameters_;
+  Optimizer optimizer_;
+  Session<Transformer> session_;
+  WindowSampler sampler_;
+  int64_t steps_done_ = 0;
+  double best_validation_loss_ = 0;
+};
+
+}  // namespace tril
