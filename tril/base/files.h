@@ -28,8 +28,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// A file that appears whole or not at all: written beside its place as "<name>.tmp", fsynced, renamed over the
-// old one, the directory fsynced. Without commit() the temporary is removed and the old file stays.
+// A file that appears whole or not at all: written beside its place as "<name>.tmp", fsynced, renamed over
+// the old one, the directory fsynced. Without commit() the temporary is removed and the old file stays.
 class AtomicFile {
  public:
   explicit AtomicFile(const Path& path);

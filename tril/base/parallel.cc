@@ -78,7 +78,8 @@ struct ThreadPool::Impl {
     const void* const outer_pool = std::exchange(current_pool, this);
     const int outer_worker = std::exchange(current_worker, worker);
     uint64_t t = ticket.load(std::memory_order_acquire);
-    while ((t & ~kChunkMask) == tag && static_cast<int64_t>(t & kChunkMask) < chunks.load(std::memory_order_relaxed)) {
+    while ((t & ~kChunkMask) == tag &&
+           static_cast<int64_t>(t & kChunkMask) < chunks.load(std::memory_order_relaxed)) {
       if (!ticket.compare_exchange_weak(t, t + 1, std::memory_order_acq_rel)) continue;
       const int64_t chunk = static_cast<int64_t>(t & kChunkMask);
       try {
@@ -100,7 +101,8 @@ struct ThreadPool::Impl {
   void loop(int worker) {
     uint64_t seen = 0;
     while (true) {
-      for (int spin = 0; spin < kSpins && job.load(std::memory_order_acquire) == seen && !stop.load(); ++spin) pause();
+      for (int spin = 0; spin < kSpins && job.load(std::memory_order_acquire) == seen && !stop.load(); ++spin)
+        pause();
       if (job.load(std::memory_order_acquire) == seen && !stop.load()) {
         std::unique_lock lock(sleep_mutex);
         sleepers.fetch_add(1);

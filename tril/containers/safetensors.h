@@ -1,9 +1,10 @@
 // safetensors: named arrays in one file. https://github.com/huggingface/safetensors (README, "Format").
 //
-//   u64 N | N bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {str: str}} | data
+//   u64 N | N bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {str:
+//   str}} | data
 //
-// Reading checks everything before it is trusted: header size, offsets, holes, overlaps, dtype and byte counts,
-// duplicate names. Errors are kData and name the file and the tensor.
+// Reading checks everything before it is trusted: header size, offsets, holes, overlaps, dtype and byte
+// counts, duplicate names. Errors are kData and name the file and the tensor.
 #pragma once
 
 #include <map>
@@ -17,8 +18,8 @@ namespace tril {
 
 struct NamedArray {
   std::string name;
-  std::string dtype;            // as in the file: "F32", "I64", ...
-  std::vector<int64_t> shape;   // any rank
+  std::string dtype;           // as in the file: "F32", "I64", ...
+  std::vector<int64_t> shape;  // any rank
   std::span<const std::byte> bytes;
   int64_t elements() const;
 };
@@ -42,8 +43,8 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// Writes atomically; returns nothing half-written. F32, I32, I64, U8 ... per the views' dtypes; views must be contiguous.
-// Metadata always gets "format": "pt", without which transformers refuses the file.
+// Writes atomically; returns nothing half-written. F32, I32, I64, U8 ... per the views' dtypes; views must be
+// contiguous. Metadata always gets "format": "pt", without which transformers refuses the file.
 struct NamedView {
   std::string name;
   ConstView view;

@@ -14,9 +14,10 @@ struct Document {
   std::string text;
 };
 
-// Files as given; folders are searched for *.txt, sub-folders included, in sorted order. "-" is standard input.
-// A UTF-8 byte order mark is dropped. Throws kData with path, offset and what to do for: missing, empty, binary (a NUL
-// byte), invalid UTF-8, a folder without .txt files. In a folder, empty files are skipped and counted in *skipped.
+// Files as given; folders are searched for *.txt, sub-folders included, in sorted order. "-" is standard
+// input. A UTF-8 byte order mark is dropped. Throws kData with path, offset and what to do for: missing,
+// empty, binary (a NUL byte), invalid UTF-8, a folder without .txt files. In a folder, empty files are
+// skipped and counted in *skipped.
 std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty = nullptr);
 
 struct Corpus {
@@ -28,13 +29,14 @@ struct Corpus {
   std::string fingerprint;  // of the tokens: resume refuses other data
 };
 
-// With fewer than kFewDocuments documents the last `validation_fraction` of each is for validation, cut at a character
-// border by bytes; with many, a document is for validation if a fixed hash of its text falls below the fraction. After each document
-// comes end-of-text if the tokenizer has one and there is more than one document. Throws kData if either side has fewer than `context` + 1 tokens,
-// naming the counts and what to do; fraction 0 gives no validation tokens.
+// With fewer than kFewDocuments documents the last `validation_fraction` of each is for validation, cut at a
+// character border by bytes; with many, a document is for validation if a fixed hash of its text falls below
+// the fraction. After each document comes end-of-text if the tokenizer has one and there is more than one
+// document. Throws kData if either side has fewer than `context` + 1 tokens, naming the counts and what to
+// do; fraction 0 gives no validation tokens.
 inline constexpr int64_t kFewDocuments = 20;
 struct TextSplit {
-  std::vector<std::string_view> train;       // pieces of documents, in order
+  std::vector<std::string_view> train;  // pieces of documents, in order
   std::vector<std::string_view> validation;
 };
 TextSplit split_documents(std::span<const Document> documents, double validation_fraction);

@@ -1,5 +1,5 @@
-// WindowSampler: random windows of T + 1 tokens. Which windows a step reads is a function of (seed, step, row) alone,
-// so a resumed run reads the very next batch.
+// WindowSampler: random windows of T + 1 tokens. Which windows a step reads is a function of (seed, step,
+// row) alone, so a resumed run reads the very next batch.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class WindowSampler {
   Batch out_;
 };
 
-// Windows one after another with stride T, for evaluation: every token is a target once. The last, shorter window is
-// padded and masked.
+// Windows one after another with stride T, for evaluation: every token is a target once. The last, shorter
+// window is padded and masked.
 class SequentialWindows {
  public:
   SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time);

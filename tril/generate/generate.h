@@ -23,9 +23,9 @@ void check_sampler(const SamplerOptions& options);
 // Draws from logits (V). `index` numbers the draw. Throws kNumerics with the step when logits are not finite.
 int32_t sample_token(std::span<const float> logits, const SamplerOptions& options, uint64_t index);
 
-// Decoder: the logits after each token of one growing sequence. Its interface is that of a key/value cache: append
-// tokens, get the last logits; this version computes the window again. When the sequence is longer than
-// the context, the window slides: the last `context` tokens count.
+// Decoder: the logits after each token of one growing sequence. Its interface is that of a key/value cache:
+// append tokens, get the last logits; this version computes the window again. When the sequence is longer
+// than the context, the window slides: the last `context` tokens count.
 class Decoder {
  public:
   Decoder(Transformer& model, Executor& executor);
@@ -39,8 +39,8 @@ class Decoder {
   std::unique_ptr<Impl> impl_;
 };
 
-// Appends up to max_tokens to `prompt` (at least one token), calling on_token for each new one; stops when on_token returns
-// false or end_of_text (if >= 0) is drawn. Returns the new tokens.
+// Appends up to max_tokens to `prompt` (at least one token), calling on_token for each new one; stops when
+// on_token returns false or end_of_text (if >= 0) is drawn. Returns the new tokens.
 std::vector<int32_t> generate(Transformer& model, Executor& executor, std::span<const int32_t> prompt,
                               int64_t max_tokens, const SamplerOptions& options, int32_t end_of_text = -1,
                               const std::function<bool(int32_t)>& on_token = {});

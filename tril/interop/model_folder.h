@@ -1,8 +1,9 @@
 // A model is a folder: config.json, model.safetensors, tokenizer.json.
 //
-// Where Hugging Face's GPT-2 can express the architecture exactly (tanh GELU, erf GELU or ReLU; head size C / H; as
-// many key/value heads as heads; tied head without bias) the folder uses its names and layout and opens there as it is;
-// otherwise tril's own: config.json with "model_type": "tril", tensors named by the parameter visitor, (out, in).
+// Where Hugging Face's GPT-2 can express the architecture exactly (tanh GELU, erf GELU or ReLU; head size C /
+// H; as many key/value heads as heads; tied head without bias) the folder uses its names and layout and opens
+// there as it is; otherwise tril's own: config.json with "model_type": "tril", tensors named by the parameter
+// visitor, (out, in).
 #pragma once
 
 #include <memory>
@@ -28,11 +29,12 @@ struct LoadedModel {
 // Throws kData naming file, key, tensor and values.
 LoadedModel load_model_folder(const Path& folder, bool gradients = false);
 
-// The tutorials' PyTorch names, one query, key and value per head (attn_blocks.0.attn.heads.0.key.weight, ...): fused
-// into the model's parameters. `arrays` is a safetensors file of that state dict. Missing attn.proj.* (old versions) is
-// an identity projection. Throws kData naming the tensor.
+// The tutorials' PyTorch names, one query, key and value per head (attn_blocks.0.attn.heads.0.key.weight,
+// ...): fused into the model's parameters. `arrays` is a safetensors file of that state dict. Missing
+// attn.proj.* (old versions) is an identity projection. Throws kData naming the tensor.
 class SafetensorsFile;
 TransformerConfig tutorial_config(const SafetensorsFile& arrays);
-void load_tutorial_state(const SafetensorsFile& arrays, Parameters& parameters, const TransformerConfig& config);
+void load_tutorial_state(const SafetensorsFile& arrays, Parameters& parameters,
+                         const TransformerConfig& config);
 
 }  // namespace tril

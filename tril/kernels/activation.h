@@ -12,8 +12,8 @@ namespace tril {
 
 enum class Activation { kRelu, kGeluTanh, kGeluErf };
 
-std::string_view activation_name(Activation activation);           // "relu", "gelu_tanh", "gelu"
-Activation activation_from_name(std::string_view name);            // throws kUse
+std::string_view activation_name(Activation activation);  // "relu", "gelu_tanh", "gelu"
+Activation activation_from_name(std::string_view name);   // throws kUse
 
 // One thread, raw rows: what matmul epilogues call.
 void activation_forward_row(Activation activation, int64_t count, const float* x, float* y);
@@ -21,8 +21,9 @@ void activation_forward_row(Activation activation, int64_t count, const float* x
 void activation_backward_row(Activation activation, int64_t count, float* x_to_y, float* dy_to_dx);
 
 void activation_forward(Executor& executor, Activation activation, int64_t count, const float* x, float* y);
-// dy_to_dx: dy on entry, dx on return. x_to_y: x on entry, f(x) on return (the input of the next product, which
-// its weight gradient needs).
-void activation_backward(Executor& executor, Activation activation, int64_t count, float* x_to_y, float* dy_to_dx);
+// dy_to_dx: dy on entry, dx on return. x_to_y: x on entry, f(x) on return (the input of the next product,
+// which its weight gradient needs).
+void activation_backward(Executor& executor, Activation activation, int64_t count, float* x_to_y,
+                         float* dy_to_dx);
 
 }  // namespace tril

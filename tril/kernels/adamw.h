@@ -19,11 +19,12 @@ struct AdamWStep {
 };
 
 // One parameter (or a run of parameters in one decay group). Gradients are set to zero on the way.
-void adamw(Executor& executor, const AdamWStep& step, int64_t count, float* weights, float* gradients, float* m,
-           float* v);
+void adamw(Executor& executor, const AdamWStep& step, int64_t count, float* weights, float* gradients,
+           float* m, float* v);
 
-// Sum of squares in double, in fixed chunks added in order. `partial_sums` holds sum_of_squares_partials(count) doubles;
-// the result is written to *sum inside the executor (so that a dry run touches nothing).
+// Sum of squares in double, in fixed chunks added in order. `partial_sums` holds
+// sum_of_squares_partials(count) doubles; the result is written to *sum inside the executor (so that a dry
+// run touches nothing).
 int64_t sum_of_squares_partials(int64_t count);
 void sum_of_squares(Executor& executor, int64_t count, const float* x, double* partial_sums, double* sum);
 

@@ -18,8 +18,8 @@
 
 namespace tril {
 
-// Rows of a (batch, time, head, head_size) array; the last dimension is contiguous. Strides in floats. A row of
-// a fused q|k|v buffer is {qkv + offset, T * 3 * H * D, 3 * H * D, D}.
+// Rows of a (batch, time, head, head_size) array; the last dimension is contiguous. Strides in floats. A row
+// of a fused q|k|v buffer is {qkv + offset, T * 3 * H * D, 3 * H * D, D}.
 template <class Float>
 struct HeadRows {
   Float* data = nullptr;
@@ -45,15 +45,16 @@ struct AttentionShape {
 struct AttentionOptions {
   float scale = 0;  // 0: 1 / sqrt(head_size). Never 1 / sqrt(model width)
   bool causal = true;
-  // Query i stands at position i + query_offset among the keys: with causal it sees keys j <= i + query_offset.
-  // 0 for training; Tk - Tq when the queries are the last of the keys (a key/value cache).
+  // Query i stands at position i + query_offset among the keys: with causal it sees keys j <= i +
+  // query_offset. 0 for training; Tk - Tq when the queries are the last of the keys (a key/value cache).
   int64_t query_offset = 0;
-  // (B, Tk) document ids with query i's own at index i + query_offset, or null: a query sees only keys of its own document.
+  // (B, Tk) document ids with query i's own at index i + query_offset, or null: a query sees only keys of its
+  // own document.
   const int32_t* documents = nullptr;
   // Dropout of the weights p_ij with probability `dropout` in [0, 1), survivors scaled by 1 / (1 - dropout).
   // The draw for (b, h, i, j) is word (j & 3) of the Philox block with key `dropout_key` and counter
-  // {j >> 2, i, b * H + h, dropout_substream}; dropped if word < dropout * 2^32. So the mask does not depend on
-  // tiles or threads.
+  // {j >> 2, i, b * H + h, dropout_substream}; dropped if word < dropout * 2^32. So the mask does not depend
+  // on tiles or threads.
   float dropout = 0;
   uint64_t dropout_key = 0;
   uint32_t dropout_substream = 0;

@@ -26,8 +26,8 @@ int64_t layer_norm_backward_workspace(int64_t rows, int64_t channels);  // float
 // With xhat = (x - mean) * rstd and g = dy * weight:
 //   dx = rstd * (g - avg(g) - xhat * avg(g * xhat)),   dweight += sum dy * xhat,   dbias += sum dy
 // dx = ..., or dx += ... with `accumulate_dx` (the residual stream). dx may be dy.
-void layer_norm_backward(Executor& executor, int64_t rows, int64_t channels, const float* x, const float* weight,
-                         const float* mean, const float* rstd,
+void layer_norm_backward(Executor& executor, int64_t rows, int64_t channels, const float* x,
+                         const float* weight, const float* mean, const float* rstd,
                          const float* dy,  // (N, C)
                          float* dx,        // (N, C)
                          bool accumulate_dx,

@@ -12,7 +12,8 @@ std::string instruction_set();
 // As the operating system names the processor, or "unknown".
 std::string processor_name();
 
-// Peak of fused multiply-adds over all threads of the executor, GFLOP/s; best of several short runs, about `seconds` in all.
+// Peak of fused multiply-adds over all threads of the executor, GFLOP/s; best of several short runs, about
+// `seconds` in all.
 double measure_fma_peak_gflops(Executor& executor, double seconds = 0.1);
 // Reading memory much larger than the caches, GB/s.
 double measure_read_bandwidth(Executor& executor, double seconds = 0.2);

@@ -13,7 +13,8 @@ namespace tril {
 enum class Transpose { kNo, kYes };
 
 // C (M, N) = op(A) op(B) [+ C]. Row-major; lda, ldb, ldc are the row strides of A, B, C as stored, in floats.
-//   op(A) is (M, K): A stored (M, K), or (K, M) with kYes.   op(B) is (K, N): B stored (K, N), or (N, K) with kYes.
+//   op(A) is (M, K): A stored (M, K), or (K, M) with kYes.   op(B) is (K, N): B stored (K, N), or (N, K) with
+//   kYes.
 struct Product {
   Transpose transpose_a = Transpose::kNo;
   Transpose transpose_b = Transpose::kNo;

@@ -42,7 +42,8 @@ class Heads {
   void backward(const Context& context, int64_t batch, int64_t time, ConstView x, ConstView dout, View dx,
                 State& state, const int32_t* documents = nullptr);
   // The weights (T, T) of one head after forward, for looking inside.
-  void weights(int64_t batch_index, int64_t head, int64_t batch, int64_t time, const State& state, View out) const;
+  void weights(int64_t batch_index, int64_t head, int64_t batch, int64_t time, const State& state,
+               View out) const;
 
   void visit(const std::string& prefix, ParameterVisitor visit);
   const HeadsConfig& config() const { return config_; }
@@ -68,7 +69,7 @@ class Head {
   explicit Head(const HeadConfig& config);
   using State = Heads::State;
   State plan(Arena& saved, int64_t batch, int64_t time) const { return heads.plan(saved, batch, time); }
-  void forward(const Context& context, ConstView x, View y, State& state) const;         // (B, T, C) -> (B, T, D)
+  void forward(const Context& context, ConstView x, View y, State& state) const;  // (B, T, C) -> (B, T, D)
   void backward(const Context& context, ConstView x, ConstView dy, View dx, State& state);
   void visit(const std::string& prefix, ParameterVisitor v) { heads.visit(prefix, v); }
   Heads heads;

@@ -19,7 +19,8 @@ class LayerNorm {
 
   void forward(const Context& context, ConstView x, View y, State& state) const;
   void apply(const Context& context, ConstView x, View y, const State& state) const;  // y again
-  void backward(const Context& context, ConstView x, ConstView dy, View dx, bool accumulate_dx, const State& state);
+  void backward(const Context& context, ConstView x, ConstView dy, View dx, bool accumulate_dx,
+                const State& state);
   void visit(const std::string& prefix, ParameterVisitor visit);
 
   Weight weight;  // (C)

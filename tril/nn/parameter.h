@@ -33,8 +33,8 @@ struct Weight {
 
 using ParameterVisitor = FunctionRef<void(const ParameterInfo&, Weight&)>;
 
-// Owns the values and (if asked) the gradients of all parameters of a layer, each in one arena, and points the
-// layer's weights at them. The layer must not move afterwards.
+// Owns the values and (if asked) the gradients of all parameters of a layer, each in one arena, and points
+// the layer's weights at them. The layer must not move afterwards.
 //
 //   Mlp mlp({.channels = 64});
 //   Parameters parameters(mlp);

@@ -27,8 +27,9 @@ struct TransformerConfig {
   float scale = 0;
   float dropout = 0;
 
-  // Sets the fields that make an architecture, leaving the sizes: "gpt" (GPT-2's: tanh GELU, biases everywhere,
-  // tied head) or "classic" (the tutorials': ReLU, bias-free q k v, untied head with bias). Throws kUse.
+  // Sets the fields that make an architecture, leaving the sizes: "gpt" (GPT-2's: tanh GELU, biases
+  // everywhere, tied head) or "classic" (the tutorials': ReLU, bias-free q k v, untied head with bias).
+  // Throws kUse.
   void set_architecture(std::string_view name);
   std::string architecture() const;  // "gpt", "classic" or "custom"
   // Fills in the zeros and throws kUse, naming the values and near valid ones, for impossible sizes.
@@ -36,7 +37,8 @@ struct TransformerConfig {
   int64_t parameter_count() const;
   // Parameters in matrix products (the language-model head included), as counted for 6 N P FLOPs.
   int64_t matrix_parameters() const;
-  // FLOPs of one training step: 6 * rows * matrix_parameters + causal attention (forward 4 B H D T(T+1)/2, backward 2.5 times that).
+  // FLOPs of one training step: 6 * rows * matrix_parameters + causal attention (forward 4 B H D T(T+1)/2,
+  // backward 2.5 times that).
   double training_flops(int64_t batch, int64_t time) const;
 };
 
@@ -52,19 +54,21 @@ class Transformer {
     std::vector<View> streams;  // L + 1 x (N, C): the residual stream before each block and after the last
     std::vector<TransformerBlock::State> blocks;
     LayerNorm::State ln_final;
-    View losses;  // (N)
+    View losses;                 // (N)
     double* loss_sum = nullptr;  // sum of the losses of the last call; divide by batch.counted_targets
   };
   // with_backward = false: the blocks share one state, the streams two buffers.
   State plan(Arena& saved, int64_t batch, int64_t time, bool with_backward = true) const;
 
-  // One micro-batch: loss, and gradients of the mean loss over batch.counted_targets added to every Weight::gradient.
-  // The head and the loss run over chunks of rows, forward and backward at once: logits never exist whole.
+  // One micro-batch: loss, and gradients of the mean loss over batch.counted_targets added to every
+  // Weight::gradient. The head and the loss run over chunks of rows, forward and backward at once: logits
+  // never exist whole.
   void forward_backward(const Context& context, const Batch& batch, State& state);
   // The loss only.
   void loss(const Context& context, const Batch& batch, State& state) const;
   // logits (N, V) of all positions, or (B, V) of the last ones.
-  void logits(const Context& context, const Batch& batch, State& state, View out, bool last_only = false) const;
+  void logits(const Context& context, const Batch& batch, State& state, View out,
+              bool last_only = false) const;
 
   // Throws kUse naming the first token or target outside [0, V), or a time beyond the context.
   void check_batch(const Batch& batch) const;
@@ -81,7 +85,8 @@ class Transformer {
 
  private:
   void forward_blocks(const Context& context, const Batch& batch, State& state) const;
-  void head_loss(const Context& context, const Batch& batch, State& state, float gradient_scale, View dnormed) const;
+  void head_loss(const Context& context, const Batch& batch, State& state, float gradient_scale,
+                 View dnormed) const;
   const Weight& head_weight() const { return config_.tied_head ? token_embedding : lm_head; }
   TransformerConfig config_;
 };

@@ -1,5 +1,6 @@
 // Pre-norm residual block: x += dropout(attention(ln1(x)));  x += dropout(mlp(ln2(x))).
-// Radford et al. "Language models are unsupervised multitask learners" (2019); Xiong et al. (2020) on pre-norm.
+// Radford et al. "Language models are unsupervised multitask learners" (2019); Xiong et al. (2020) on
+// pre-norm.
 #pragma once
 
 #include "tril/nn/layer_norm.h"
@@ -11,9 +12,9 @@ namespace tril {
 struct TransformerBlockConfig {
   int64_t channels = 0;
   int64_t heads = 1;
-  int64_t kv_heads = 0;   // 0: heads
-  int64_t head_size = 0;  // 0: channels / heads
-  int64_t mlp_hidden = 0; // 0: 4 * channels
+  int64_t kv_heads = 0;    // 0: heads
+  int64_t head_size = 0;   // 0: channels / heads
+  int64_t mlp_hidden = 0;  // 0: 4 * channels
   Activation activation = Activation::kGeluTanh;
   bool qkv_bias = false;
   bool projection_bias = true;
@@ -38,7 +39,8 @@ class TransformerBlock {
   State plan(Arena& saved, int64_t batch, int64_t time) const;
 
   // x (B, T, C) -> y (B, T, C); y may not be x, which backward reads again.
-  void forward(const Context& context, ConstView x, View y, State& state, const int32_t* documents = nullptr) const;
+  void forward(const Context& context, ConstView x, View y, State& state,
+               const int32_t* documents = nullptr) const;
   // dx = gradient with respect to x; dx may be dy.
   void backward(const Context& context, ConstView x, ConstView dy, View dx, State& state,
                 const int32_t* documents = nullptr);

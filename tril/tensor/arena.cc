@@ -11,7 +11,8 @@ void AlignedFree::operator()(std::byte* p) const { std::free(p); }
 AlignedBytes allocate_aligned(int64_t bytes) {
   const int64_t size = checked_add(std::max<int64_t>(bytes, 1), 63) / 64 * 64;
   void* p = std::aligned_alloc(64, static_cast<size_t>(size));
-  check_use(p != nullptr, "memory: {} bytes could not be allocated; use a smaller model, batch or context", bytes);
+  check_use(p != nullptr, "memory: {} bytes could not be allocated; use a smaller model, batch or context",
+            bytes);
   std::memset(p, 0, static_cast<size_t>(size));
   return AlignedBytes(static_cast<std::byte*>(p));
 }
@@ -19,7 +20,8 @@ AlignedBytes allocate_aligned(int64_t bytes) {
 View Arena::allocate(const Shape& shape, DType dtype) {
   const int64_t bytes = dtype_bytes(dtype, shape.elements());
   const int64_t end = checked_add(used_, checked_add(bytes, kAlignment - 1) / kAlignment * kAlignment);
-  check_use(is_dry() || end <= capacity_, "arena: {} bytes asked for with {} of {} in use", bytes, used_, capacity_);
+  check_use(is_dry() || end <= capacity_, "arena: {} bytes asked for with {} of {} in use", bytes, used_,
+            capacity_);
   std::byte* const data = is_dry() ? nullptr : memory_.get() + used_;
   used_ = end;
   peak_ = std::max(peak_, end);

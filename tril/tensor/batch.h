@@ -7,14 +7,15 @@
 namespace tril {
 
 struct Batch {
-  int64_t batch = 0;                    // B
-  int64_t time = 0;                     // T
-  const int32_t* tokens = nullptr;      // (B, T)
-  const int32_t* targets = nullptr;     // (B, T): the token after each; already shifted, never shifted again
-  const int32_t* positions = nullptr;   // (B, T), or null: 0 .. T-1 in each row
-  const int32_t* documents = nullptr;   // (B, T), or null: one document a row. A token sees its own document only
-  const uint8_t* loss_mask = nullptr;   // (B, T), or null: every target counts
-  int64_t counted_targets = 0;          // the denominator of the mean loss, over all micro-batches of a step
+  int64_t batch = 0;                   // B
+  int64_t time = 0;                    // T
+  const int32_t* tokens = nullptr;     // (B, T)
+  const int32_t* targets = nullptr;    // (B, T): the token after each; already shifted, never shifted again
+  const int32_t* positions = nullptr;  // (B, T), or null: 0 .. T-1 in each row
+  const int32_t* documents =
+      nullptr;  // (B, T), or null: one document a row. A token sees its own document only
+  const uint8_t* loss_mask = nullptr;  // (B, T), or null: every target counts
+  int64_t counted_targets = 0;         // the denominator of the mean loss, over all micro-batches of a step
   int64_t rows() const { return batch * time; }  // N
 };
 

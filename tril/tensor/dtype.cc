@@ -24,7 +24,8 @@ const DTypeInfo& dtype_info(DType dtype) {
 int64_t dtype_bytes(DType dtype, int64_t count) {
   const DTypeInfo& info = dtype_info(dtype);
   check_use(count >= 0 && count % info.block_elements == 0,
-            "dtype {}: {} elements are not a whole number of blocks of {}", info.name, count, info.block_elements);
+            "dtype {}: {} elements are not a whole number of blocks of {}", info.name, count,
+            info.block_elements);
   return checked_multiply(count / info.block_elements, info.block_bytes);
 }
 

@@ -38,15 +38,23 @@ std::array<int64_t, Shape::kMaxRank> contiguous_strides(const Shape& shape) {
 
 template <bool kConst>
 BasicView<kConst> BasicView<kConst>::rows(int64_t begin, int64_t end) const {
-  check_use(shape.rank() >= 1 && 0 <= begin && begin <= end && end <= shape[0], "rows [{}, {}) of a view {}", begin,
-            end, shape.to_string());
+  check_use(shape.rank() >= 1 && 0 <= begin && begin <= end && end <= shape[0], "rows [{}, {}) of a view {}",
+            begin, end, shape.to_string());
   BasicView out = *this;
   const int64_t n = end - begin;
   switch (shape.rank()) {
-    case 1: out.shape = Shape{n}; break;
-    case 2: out.shape = Shape{n, shape[1]}; break;
-    case 3: out.shape = Shape{n, shape[1], shape[2]}; break;
-    default: out.shape = Shape{n, shape[1], shape[2], shape[3]}; break;
+    case 1:
+      out.shape = Shape{n};
+      break;
+    case 2:
+      out.shape = Shape{n, shape[1]};
+      break;
+    case 3:
+      out.shape = Shape{n, shape[1], shape[2]};
+      break;
+    default:
+      out.shape = Shape{n, shape[1], shape[2], shape[3]};
+      break;
   }
   if (data != nullptr) out.data = data + dtype_bytes(dtype, begin * strides[0]);
   return out;
@@ -58,7 +66,8 @@ template struct BasicView<true>;
 void check_shape(const ConstView& view, const Shape& expected, std::string_view what) {
   check_use(view.shape == expected, "{}: shape {} where {} is expected", what, view.shape.to_string(),
             expected.to_string());
-  check_use(view.dtype == DType::kF32, "{}: dtype {} where f32 is expected", what, dtype_info(view.dtype).name);
+  check_use(view.dtype == DType::kF32, "{}: dtype {} where f32 is expected", what,
+            dtype_info(view.dtype).name);
   check_use(view.contiguous(), "{}: the view {} is strided; a contiguous one is expected", what,
             view.shape.to_string());
 }

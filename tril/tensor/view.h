@@ -50,8 +50,10 @@ struct BasicView {
       : BasicView(reinterpret_cast<Byte*>(data_), DType::kF32, shape_) {}
   // A View is usable wherever a ConstView is asked for.
   BasicView(const BasicView<false>& other)  // NOLINT: implicit by design
-    requires kConst
-      : data(other.data), dtype(other.dtype), shape(other.shape), strides(other.strides) {}
+      requires kConst : data(other.data),
+                        dtype(other.dtype),
+                        shape(other.shape),
+                        strides(other.strides) {}
   BasicView(const BasicView&) = default;
   BasicView& operator=(const BasicView&) = default;
 
@@ -73,8 +75,9 @@ struct BasicView {
 
   // The same memory in another shape with as many elements (contiguous views only).
   BasicView reshape(const Shape& other) const {
-    check_use(contiguous() && other.elements() == elements(), "reshape: {} -> {} changes the number of elements or the view is strided",
-              shape.to_string(), other.to_string());
+    check_use(contiguous() && other.elements() == elements(),
+              "reshape: {} -> {} changes the number of elements or the view is strided", shape.to_string(),
+              other.to_string());
     return BasicView(data, dtype, other);
   }
   // Rows [begin, end) of the outermost dimension.

@@ -1,5 +1,5 @@
-// Tokenizers: text to ids and back. Byte-level BPE (Sennrich et al. 2016; bytes and the split pattern as in GPT-2,
-// Radford et al. 2019), single characters, or raw bytes.
+// Tokenizers: text to ids and back. Byte-level BPE (Sennrich et al. 2016; bytes and the split pattern as in
+// GPT-2, Radford et al. 2019), single characters, or raw bytes.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@ class Tokenizer {
  public:
   enum class Kind { kBpe, kCharacter, kByte };
 
-  // Trains merges until `vocabulary` ids exist (256 bytes, merges, and end-of-text last) or no pair occurs twice.
-  // Ties are broken by the smaller (left, right) pair of ids: the same tokenizer on every machine.
+  // Trains merges until `vocabulary` ids exist (256 bytes, merges, and end-of-text last) or no pair occurs
+  // twice. Ties are broken by the smaller (left, right) pair of ids: the same tokenizer on every machine.
   static Tokenizer train_bpe(std::span<const std::string_view> texts, int64_t vocabulary);
-  // One id per distinct character (code point), in code point order. No end-of-text unless `with_end_of_text`.
+  // One id per distinct character (code point), in code point order. No end-of-text unless
+  // `with_end_of_text`.
   static Tokenizer characters(std::span<const std::string_view> texts, bool with_end_of_text);
   static Tokenizer bytes(bool with_end_of_text);
 
-  // tokenizer.json as Hugging Face's tokenizers reads it; load() throws kData with the reason for what it cannot
-  // express exactly.
+  // tokenizer.json as Hugging Face's tokenizers reads it; load() throws kData with the reason for what it
+  // cannot express exactly.
   static Tokenizer load(const Path& path);
   void save(const Path& path) const;
 

@@ -2,8 +2,8 @@
 //
 //   <run>/steps/00000500/  weights.safetensors  optimizer.safetensors  state.json  manifest.json
 //
-// Everything is written into a temporary folder beside it, fsynced, the manifest (sizes and CRC-32 of the other files)
-// last; then the folder is renamed into place. The last good one always survives.
+// Everything is written into a temporary folder beside it, fsynced, the manifest (sizes and CRC-32 of the
+// other files) last; then the folder is renamed into place. The last good one always survives.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 namespace tril {
 
 struct CheckpointState {
-  int64_t step = 0;         // steps done
+  int64_t step = 0;  // steps done
   double best_validation_loss = 0;
   std::string options_json;  // the run's resolved options, and fingerprints of data and tokenizer
 };

@@ -1,4 +1,5 @@
-// AdamW over all parameters of a model: decoupled decay on matrices only, clipping by the global gradient norm.
+// AdamW over all parameters of a model: decoupled decay on matrices only, clipping by the global gradient
+// norm.
 #pragma once
 
 #include "tril/nn/parameter.h"
@@ -10,8 +11,8 @@ class Optimizer {
  public:
   Optimizer(Parameters& parameters, const TrainOptions& options);
 
-  // Clips, updates, zeroes the gradients. `step` counts from 0. Returns the gradient norm before clipping; if that is not
-  // finite nothing is changed (the gradients are zeroed) and the caller decides.
+  // Clips, updates, zeroes the gradients. `step` counts from 0. Returns the gradient norm before clipping; if
+  // that is not finite nothing is changed (the gradients are zeroed) and the caller decides.
   double update(Executor& executor, int64_t step);
 
   struct Moments {

@@ -1,5 +1,5 @@
-// Everything a training run is told. One name for one thing: the command line, the config file and these fields
-// spell it the same way (--learning-rate, "learning-rate", learning_rate).
+// Everything a training run is told. One name for one thing: the command line, the config file and these
+// fields spell it the same way (--learning-rate, "learning-rate", learning_rate).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ struct TrainOptions {
 };
 
 // The cosine or constant schedule with linear warm-up: the rate of step 0, 1, ...
-//   warm-up: learning_rate * (step + 1) / warmup;  then cosine from learning_rate to min_learning_rate at the last step.
+//   warm-up: learning_rate * (step + 1) / warmup;  then cosine from learning_rate to min_learning_rate at the
+//   last step.
 float learning_rate_at(const TrainOptions& options, int64_t step);
 
 }  // namespace tril

@@ -24,17 +24,19 @@ struct StepReport {
   double loss = 0;   // mean over the step's targets, nats
   double gradient_norm = 0;
   float learning_rate = 0;
-  double seconds = 0;           // of this step
+  double seconds = 0;  // of this step
   std::optional<Evaluation> validation;
 };
 
 class Trainer {
  public:
-  // `options` must be resolved (no zeros). The model's shape is `config`. The corpus must outlive the trainer.
-  Trainer(const TransformerConfig& config, const TrainOptions& options, const Corpus& corpus, Executor& executor);
+  // `options` must be resolved (no zeros). The model's shape is `config`. The corpus must outlive the
+  // trainer.
+  Trainer(const TransformerConfig& config, const TrainOptions& options, const Corpus& corpus,
+          Executor& executor);
 
-  // One optimizer step (accumulate micro-batches). Throws kNumerics, naming step and the first bad tensor, when loss or gradients
-  // are not finite; the weights are then still those of the step before.
+  // One optimizer step (accumulate micro-batches). Throws kNumerics, naming step and the first bad tensor,
+  // when loss or gradients are not finite; the weights are then still those of the step before.
   StepReport step();
   Evaluation evaluate();
   // As step(), with the caller's batches instead of the sampler's; for tests and tools.
