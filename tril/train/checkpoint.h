@@ -6,9 +6,12 @@
 // other files) last; then the folder is renamed into place. The last good one always survives.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "tril/base/files.h"
 #include "tril/nn/parameter.h"
 #include "tril/train/optimizer.h"
 
@@ -16,16 +19,20 @@ namespace tril {
 
 struct CheckpointState {
   int64_t step = 0;  // steps done
-  double best_validation_loss = 0;
-  std::string options_json;  // the run's resolved options, and fingerprints of data and tokenizer
+  double best_validation_loss = std::numeric_limits<double>::infinity();
+  std::string options_json;  // a JSON value of the caller's: the run's options, fingerprints of its data
 };
 
-// Writes and then removes all but the newest `keep` folders.
+// Writes and then removes all but the newest `keep` folders. If writing fails (a full disk), what was written
+// is removed, the older checkpoints stay, and kData is thrown.
 void save_checkpoint(const Path& run, const Parameters& parameters, const Optimizer& optimizer,
                      const CheckpointState& state, int64_t keep);
 
 // The newest step folder whose manifest holds; damaged ones are passed over and named in *passed_over.
 std::optional<Path> find_checkpoint(const Path& run, std::vector<std::string>* passed_over = nullptr);
+// Why a step folder cannot be used, or "": manifest missing or unreadable, files missing, sizes or checksums
+// that differ.
+std::string checkpoint_damage(const Path& folder);
 CheckpointState read_checkpoint_state(const Path& folder);
 // Fills weights and moments; throws kData naming file, tensor and shapes.
 void load_checkpoint(const Path& folder, Parameters& parameters, Optimizer& optimizer);

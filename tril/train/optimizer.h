@@ -14,6 +14,10 @@ class Optimizer {
   // Clips, updates, zeroes the gradients. `step` counts from 0. Returns the gradient norm before clipping; if
   // that is not finite nothing is changed (the gradients are zeroed) and the caller decides.
   double update(Executor& executor, int64_t step);
+  // The two halves of update(), for a caller that looks at the gradients in between. The norm is a sum in
+  // double in a fixed order: the same for any number of threads.
+  double gradient_norm(Executor& executor);
+  void apply(Executor& executor, int64_t step, double norm);
 
   struct Moments {
     View m, v;  // shape of the parameter
@@ -26,7 +30,8 @@ class Optimizer {
   TrainOptions options_;
   Arena arena_ = Arena::dry();
   std::vector<Moments> moments_;
-  std::vector<double> partials_;
+  std::vector<double> partials_;  // of one parameter's sum of squares
+  std::vector<double> sums_;      // one a parameter
 };
 
 }  // namespace tril

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tril/nn/transformer.h"
@@ -16,27 +17,48 @@ struct TrainOptions {
   std::string arch = "gpt";
   int64_t layers = 0, heads = 0, kv_heads = 0, channels = 0, head_size = 0, mlp_hidden = 0, context = 0;
   float dropout = 0;
-  std::string activation;  // "" : the architecture's
+  std::string activation;        // "" : the architecture's
+  std::optional<bool> qkv_bias;  // nothing: the architecture's
 
   std::string tokenizer;  // "", "char", "byte", "bpe" or a tokenizer.json
-  int64_t vocab = 0;
+  int64_t vocab = 0;      // of a byte-pair tokenizer that is trained
 
   int64_t steps = 0;
   int64_t batch = 0, accumulate = 1;
-  float learning_rate = 0, min_learning_rate = -1;  // 0, < 0: chosen
-  int64_t warmup = -1;                              // < 0: chosen
-  float weight_decay = 0.1f, beta1 = 0.9f, beta2 = 0.99f, epsilon = 1e-8f, clip = 1.0f;
-  std::string schedule = "cosine";  // or "constant"
-  bool decay_all = false;           // weight decay on every parameter, as plain PyTorch AdamW does it
+  float learning_rate = 0, min_learning_rate = -1;                                       // 0, < 0: chosen
+  int64_t warmup = -1;                                                                   // < 0: chosen
+  float weight_decay = 0.1f, beta1 = 0.9f, beta2 = 0.99f, epsilon = 1e-8f, clip = 1.0f;  // clip 0: none
+  std::string schedule = "cosine";                                                       // or "constant"
+  bool decay_all = false;  // weight decay on every parameter, as plain PyTorch AdamW does it
   double val_fraction = 0.1;
   int64_t eval_every = 0, eval_batches = 0, save_every = 0, sample_every = 0;  // 0: chosen
   int64_t keep = 2;
   uint64_t seed = 1;
 };
 
+// Throws kUse naming the option, its value and what is possible. Zeros that mean "choose" pass.
+void check_options(const TrainOptions& options);
+
 // The cosine or constant schedule with linear warm-up: the rate of step 0, 1, ...
 //   warm-up: learning_rate * (step + 1) / warmup;  then cosine from learning_rate to min_learning_rate at the
 //   last step.
 float learning_rate_at(const TrainOptions& options, int64_t step);
+
+// The model these options describe, with zeros where sizes are still to be chosen.
+TransformerConfig model_config(const TrainOptions& options, int64_t vocabulary);
+
+// One flat JSON object, keys as on the command line without dashes in front.
+std::string options_to_json(const TrainOptions& options);
+// Sets the fields that the object names; the others stay. Throws kUse naming `source` and the key for unknown
+// keys and values of the wrong type.
+void options_from_json(std::string_view json, std::string_view source, TrainOptions& options);
+
+struct OptionDifference {
+  std::string name;             // "layers"
+  std::string there, here;      // the values as JSON
+  bool exact_resume;            // a run that changes it is another run; false: how often to look, save, keep
+  std::string message() const;  // "--layers is 4 there, 6 here"
+};
+std::vector<OptionDifference> compare_options(const TrainOptions& there, const TrainOptions& here);
 
 }  // namespace tril

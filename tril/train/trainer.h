@@ -1,8 +1,13 @@
-// Trainer: the loop. Reads no files and prints nothing: it calls back.
+// Trainer: one optimizer step after another, evaluation, checkpoints. Prints nothing; the caller owns the
+// loop.
+//
+//   Trainer trainer(config, options, corpus, pool);
+//   while (trainer.steps_done() < options.steps) trainer.step();
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "tril/data/documents.h"
 #include "tril/data/sampler.h"
@@ -37,16 +42,22 @@ class Trainer {
 
   // One optimizer step (accumulate micro-batches). Throws kNumerics, naming step and the first bad tensor,
   // when loss or gradients are not finite; the weights are then still those of the step before.
+  // Takes the batch of (seed, step): a resumed run reads the next one. Allocates nothing.
   StepReport step();
+  // The mean loss over `eval_batches` batches of validation windows, evenly spread (0: all of them); the same
+  // ones every time. Throws kUse without validation tokens.
   Evaluation evaluate();
-  // As step(), with the caller's batches instead of the sampler's; for tests and tools.
+  // As step(), with the caller's batches instead of the sampler's, each (B, T) of the options. The loss is
+  // the mean over all counted targets of all of them; the batches' own `counted_targets` are not used.
   StepReport step_on(std::span<const Batch> micro_batches);
 
   int64_t steps_done() const { return steps_done_; }
   Transformer& model() { return model_; }
   Parameters& parameters() { return parameters_; }
   Optimizer& optimizer() { return optimizer_; }
-  void resume(const Path& checkpoint_folder);  // sets steps_done too
+  double best_validation_loss() const { return best_validation_loss_; }  // infinite before the first
+  void resume(const Path& checkpoint_folder);                            // sets steps_done too
+  // Throws kNumerics, and writes nothing, if a weight is not finite.
   void save(const Path& run, const std::string& options_json);
 
   struct Memory {
@@ -57,6 +68,12 @@ class Trainer {
   static Memory plan_memory(const TransformerConfig& config, const TrainOptions& options, int threads);
 
  private:
+  // One micro-batch of a step: its share of the gradients. Returns its sum of losses.
+  double accumulate(Batch batch, int64_t index, int64_t count, int64_t counted);
+  StepReport finish_step(double loss_sum, int64_t counted);
+  [[noreturn]] void report_non_finite(double loss, double norm);
+  double evaluate_batch(const Batch& batch);
+
   TransformerConfig config_;
   TrainOptions options_;
   const Corpus& corpus_;
@@ -65,9 +82,11 @@ class Trainer {
   Parameters parameters_;
   Optimizer optimizer_;
   Session<Transformer> session_;
-  WindowSampler sampler_;
+  std::unique_ptr<Session<Transformer>> evaluation_session_;  // null without validation tokens
+  std::optional<WindowSampler> sampler_;                      // none without training tokens
+  std::optional<SequentialWindows> windows_;
   int64_t steps_done_ = 0;
-  double best_validation_loss_ = 0;
+  double best_validation_loss_;
 };
 
 }  // namespace tril

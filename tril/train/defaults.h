@@ -1,0 +1,53 @@
+// Sizes for the data and the machine: what a run takes for options that were left at "choose".
+//
+// The rules are simple and fixed; docs and --help state them. Explicit values always win.
+//   tokenizer   characters up to 2 MB of text with at most 256 distinct ones; else byte-pair encoding with
+//               512 (to 256 KB), 1024 (to 4 MB), 2048 (to 32 MB), 4096 (to 256 MB) or 8192 ids
+//   sizes       the largest shape of a ladder that the seconds allow kTokensPerParameter tokens for each
+//               weight, and that has no more weights than twice the tokens of the data
+//   steps       as the seconds allow, at most kEpochs passes over the data
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tril/data/documents.h"
+#include "tril/train/options.h"
+
+namespace tril {
+
+struct TextFacts {
+  int64_t bytes = 0;
+  int64_t documents = 0;
+  int64_t distinct_characters = 0;  // code points; counting stops at 257
+};
+TextFacts text_facts(std::span<const Document> documents);
+
+struct RunFacts {
+  int64_t vocabulary = 0;  // of the tokenizer
+  int64_t train_tokens = 0;
+  int64_t validation_tokens = 0;
+  double gflops = 100;       // of a large product on all threads: measure_matmul_gflops
+  double seconds = 240;      // what the training may take
+  int64_t total_tokens = 0;  // if > 0, the length of the run instead of the seconds
+};
+
+// Fills `tokenizer` and, for a byte-pair tokenizer that is to be trained, `vocab`.
+void choose_tokenizer(TrainOptions& options, const TextFacts& text);
+// Fills the context alone, for tokenize() which must know it; RunFacts' tokens may still be 0 then.
+void choose_context(TrainOptions& options, const TextFacts& text);
+// Fills everything else. Throws kUse for impossible sizes (TransformerConfig::resolved).
+void choose_sizes(TrainOptions& options, const RunFacts& facts);
+
+// Named settings: --preset NAME, and the shapes of the benchmarks.
+struct Preset {
+  std::string_view name;
+  std::string_view about;
+  TrainOptions options;
+  int64_t vocabulary;  // of the benchmark; a run takes its tokenizer's
+};
+const std::vector<Preset>& presets();
+const Preset& find_preset(std::string_view name);  // throws kUse listing the names
+
+}  // namespace tril
