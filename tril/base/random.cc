@@ -49,8 +49,12 @@ uint64_t RandomStream::bits64(uint64_t index) const {
 }
 
 double RandomStream::normal(uint64_t index) const {
-  const double u = 1.0 - uniform64(2 * index);  // (0, 1]
-  const double v = uniform64(2 * index + 1);
+  const auto words = block(key_, index, substream_);  // the block of bits64(2 index) and bits64(2 index + 1)
+  const auto uniform = [&](size_t first) {
+    return static_cast<double>((words[first] | uint64_t{words[first + 1]} << 32) >> 11) * 0x1p-53;
+  };
+  const double u = 1.0 - uniform(0);  // (0, 1]
+  const double v = uniform(2);
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
 }
 

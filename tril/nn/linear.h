@@ -7,6 +7,18 @@
 
 namespace tril {
 
+// The three products of a linear layer over N rows, on raw rows; `bias`, `dbias` may be null.
+// y (N, out) = x (N, in) W^T + bias. `after` runs on each finished block of y, bias added, still in cache.
+// `x_stride`: floats from one row of x to the next.
+void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t out, const float* x,
+                    int64_t x_stride, const float* weight, const float* bias, float* y, Epilogue after = {});
+// dx (N, in) = dy (N, out) W. `after` runs on each finished block of dx.
+void linear_backward_input(const Context& context, int64_t rows, int64_t in, int64_t out, const float* dy,
+                           const float* weight, float* dx, Epilogue after = {});
+// dW (out, in) += dy^T x;  db (out) += sum of dy.
+void linear_backward_weights(const Context& context, int64_t rows, int64_t in, int64_t out, const float* x,
+                             const float* dy, float* dweight, float* dbias);
+
 struct LinearConfig {
   int64_t in = 0;
   int64_t out = 0;
@@ -14,28 +26,33 @@ struct LinearConfig {
   float init_std = 0.02f;
 };
 
+// Saves nothing: backward is given x again.
 class Linear {
  public:
   explicit Linear(const LinearConfig& config);
 
-  // `after` runs on each finished block of y, bias added, still in cache: (row, rows, column, columns).
+  // x (N, in) -> y (N, out)
   void forward(const Context& context, ConstView x, View y, Epilogue after = {}) const;
-  // dW += dy^T x; db += sum dy; dx = dy W (or dx += with accumulate_dx; none if dx is empty).
-  // `after` runs on each finished block of dx.
-  void backward(const Context& context, ConstView x, ConstView dy, View dx, bool accumulate_dx = false,
-                Epilogue after = {});
-  // The two halves of backward, for layers that compute x again in between.
-  void backward_input(const Context& context, ConstView dy, View dx, bool accumulate_dx = false,
-                      Epilogue after = {}) const;
+  // dx = dy W, overwritten
+  void backward_input(const Context& context, ConstView dy, View dx, Epilogue after = {}) const;
+  // dW += dy^T x;  db += sum of dy
   void backward_weights(const Context& context, ConstView x, ConstView dy);
+  void backward(const Context& context, ConstView x, ConstView dy, View dx) {
+    backward_weights(context, x, dy);
+    backward_input(context, dy, dx);
+  }
 
   void visit(const std::string& prefix, ParameterVisitor visit, std::vector<ParameterPart> parts = {});
   const LinearConfig& config() const { return config_; }
   Weight weight;  // (out, in)
-  Weight bias;    // (out), empty without bias
+  Weight bias;    // (out), or empty
 
  private:
   LinearConfig config_;
 };
+
+// The (N, channels) matrix of a view whose last dimension is `channels`; throws kUse with `what` otherwise.
+ConstView as_rows(ConstView view, int64_t channels, std::string_view what);
+View as_rows(View view, int64_t channels, std::string_view what);
 
 }  // namespace tril

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tril/base/function_ref.h"
+#include "tril/base/parallel.h"
 #include "tril/tensor/arena.h"
 
 namespace tril {
@@ -46,18 +47,29 @@ class Parameters {
     Weight* weight;
   };
 
+  enum class Memory {
+    kValuesAndGradients,  // training
+    kValues,              // using a model
+    kDry,                 // counting only: the weights get views that must not be touched
+  };
+
   template <class Layer>
-  explicit Parameters(Layer& layer, bool gradients = true)
-      : Parameters([&](ParameterVisitor v) { layer.visit("", v); }, gradients) {}
-  Parameters(FunctionRef<void(ParameterVisitor)> visit_all, bool gradients);
+  explicit Parameters(Layer& layer, Memory memory = Memory::kValuesAndGradients)
+      : Parameters([&](ParameterVisitor v) { layer.visit("", v); }, memory) {}
+  Parameters(FunctionRef<void(ParameterVisitor)> visit_all, Memory memory);
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
 
   // Draws every value: a function of (seed, name, index) alone.
   void initialize(uint64_t seed);
+  void initialize(uint64_t seed, Executor& executor);
   void zero_gradients();
 
   const std::vector<Item>& items() const { return items_; }
   Weight& find(std::string_view name) const;  // throws kUse with the name
   int64_t count() const { return count_; }    // elements
+  int64_t bytes() const { return values_.used(); }
+  int64_t gradient_bytes() const { return gradients_.used(); }
 
  private:
   std::vector<Item> items_;

@@ -65,7 +65,7 @@ class Transformer {
   // never exist whole.
   void forward_backward(const Context& context, const Batch& batch, State& state);
   // The loss only.
-  void loss(const Context& context, const Batch& batch, State& state) const;
+  void loss(const Context& context, const Batch& batch, State& state);
   // logits (N, V) of all positions, or (B, V) of the last ones.
   void logits(const Context& context, const Batch& batch, State& state, View out,
               bool last_only = false) const;
@@ -86,7 +86,7 @@ class Transformer {
  private:
   void forward_blocks(const Context& context, const Batch& batch, State& state) const;
   void head_loss(const Context& context, const Batch& batch, State& state, float gradient_scale,
-                 View dnormed) const;
+                 View dnormed);
   const Weight& head_weight() const { return config_.tied_head ? token_embedding : lm_head; }
   TransformerConfig config_;
 };

@@ -22,7 +22,8 @@ View Arena::allocate(const Shape& shape, DType dtype) {
   const int64_t end = checked_add(used_, checked_add(bytes, kAlignment - 1) / kAlignment * kAlignment);
   check_use(is_dry() || end <= capacity_, "arena: {} bytes asked for with {} of {} in use", bytes, used_,
             capacity_);
-  std::byte* const data = is_dry() ? nullptr : memory_.get() + used_;
+  // Dry views are distinct and not null, so that "is there a bias?" is answered the same dry as for real.
+  std::byte* const data = is_dry() ? reinterpret_cast<std::byte*>(kAlignment + used_) : memory_.get() + used_;
   used_ = end;
   peak_ = std::max(peak_, end);
   return View(data, dtype, shape);

@@ -1,6 +1,6 @@
 // Arena: one allocation per lifetime, cut into views.
 //
-// A dry arena hands out views without memory and only counts. So the code that lays out an arena runs twice,
+// A dry arena hands out views that must not be touched and only counts. So the code that lays out an arena runs twice,
 // first dry to learn the size, then for real:
 //
 //   Arena dry = Arena::dry();  plan(dry);
@@ -17,6 +17,8 @@ class Arena {
 
   explicit Arena(int64_t bytes) : memory_(allocate_aligned(bytes)), capacity_(bytes) {}
   static Arena dry() { return Arena(); }
+  Arena(Arena&&) noexcept = default;
+  Arena& operator=(Arena&&) noexcept = default;
 
   bool is_dry() const { return memory_ == nullptr; }
   int64_t used() const { return used_; }

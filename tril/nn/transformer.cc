@@ -1,0 +1,199 @@
+#include "tril/nn/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tril/kernels/cross_entropy.h"
+#include "tril/kernels/elementwise.h"
+#include "tril/kernels/embedding.h"
+
+namespace tril {
+namespace {
+
+// Rows whose logits exist at one time: enough that adding to the head's gradient (V, C) once per chunk is
+// cheap beside the chunk's products, few enough that V = 50,304 costs 134 MB and not gigabytes.
+int64_t head_chunk_rows(int64_t rows, int64_t vocabulary) {
+  constexpr int64_t kFloats = int64_t{1} << 25;
+  return std::min(rows, std::max<int64_t>(256, kFloats / vocabulary / 64 * 64));
+}
+
+TransformerBlockConfig block_config(const TransformerConfig& c, int64_t layer) {
+  return {.channels = c.channels,
+          .heads = c.heads,
+          .kv_heads = c.kv_heads,
+          .head_size = c.head_size,
+          .mlp_hidden = c.mlp_hidden,
+          .activation = c.activation,
+          .qkv_bias = c.qkv_bias,
+          .projection_bias = c.projection_bias,
+          .mlp_bias = c.mlp_bias,
+          .norm_bias = c.norm_bias,
+          .scale = c.scale,
+          .dropout = c.dropout,
+          .projection_init_std = 0.02f / std::sqrt(2.0f * static_cast<float>(c.layers)),
+          .layer = layer};
+}
+
+}  // namespace
+
+Transformer::Transformer(const TransformerConfig& config)
+    : ln_final(config.channels, config.norm_bias), config_(config.resolved()) {
+  blocks.reserve(static_cast<size_t>(config_.layers));
+  for (int64_t l = 0; l < config_.layers; ++l) {
+    blocks.push_back(std::make_unique<TransformerBlock>(block_config(config_, l)));
+  }
+}
+
+Transformer::State Transformer::plan(Arena& saved, int64_t batch, int64_t time, bool with_backward) const {
+  check_use(batch >= 1 && time >= 1 && time <= config_.context,
+            "Transformer: batch {} and time {} must be positive, and time at most the context {}", batch,
+            time, config_.context);
+  const int64_t rows = checked_multiply(batch, time);
+  const size_t layers = blocks.size();
+  State state{.batch = batch, .time = time};
+  for (size_t i = 0; i <= layers; ++i) {
+    const bool own = with_backward || i < 2;
+    state.streams.push_back(own ? saved.allocate({rows, config_.channels}) : state.streams[i - 2]);
+  }
+  for (size_t i = 0; i < layers; ++i) {
+    const bool own = with_backward || i == 0;
+    state.blocks.push_back(own ? blocks[i]->plan(saved, batch, time) : state.blocks[0]);
+  }
+  state.ln_final = ln_final.plan(saved, rows);
+  state.losses = saved.allocate({rows});
+  state.loss_sum = reinterpret_cast<double*>(saved.allocate({1}, DType::kF64).data);
+  return state;
+}
+
+void Transformer::check_batch(const Batch& batch) const {
+  for (int64_t n = 0; n < batch.rows(); ++n) {
+    for (const int32_t* const ids : {batch.tokens, batch.targets}) {
+      if (ids == nullptr) continue;
+      check_use(ids[n] >= 0 && ids[n] < config_.vocabulary,
+                "{} {} at row {}, position {} is outside the vocabulary of {}; was the data made with "
+                "another tokenizer?",
+                ids == batch.tokens ? "token" : "target", ids[n], n / batch.time, n % batch.time,
+                config_.vocabulary);
+    }
+    if (batch.positions != nullptr) {
+      check_use(batch.positions[n] >= 0 && batch.positions[n] < config_.context,
+                "position {} at row {}, position {} is outside the context of {}", batch.positions[n],
+                n / batch.time, n % batch.time, config_.context);
+    }
+  }
+}
+
+void Transformer::forward_blocks(const Context& context, const Batch& batch, State& state) const {
+  check_use(batch.batch == state.batch && batch.time == state.time,
+            "Transformer: the batch is ({}, {}), the activations are for ({}, {})", batch.batch, batch.time,
+            state.batch, state.time);
+  context.executor.run(1, [&](int64_t, int) { check_batch(batch); });
+  const View x = state.streams[0];  // (N, C)
+  embedding_forward(context.executor, batch.rows(), batch.time, config_.channels, batch.tokens,
+                    batch.positions, token_embedding.value.f32(), position_embedding.value.f32(), x.f32());
+  const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/embedding", 0);
+  if (mask.probability > 0) dropout(context.executor, mask, x.elements(), x.f32(), x.f32());
+  const Shape sequence = {batch.batch, batch.time, config_.channels};
+  for (size_t l = 0; l < blocks.size(); ++l) {
+    blocks[l]->forward(context, state.streams[l].reshape(sequence), state.streams[l + 1].reshape(sequence),
+                       state.blocks[l], batch.documents);
+  }
+}
+
+void Transformer::head_loss(const Context& context, const Batch& batch, State& state, float gradient_scale,
+                            View dnormed) {
+  const int64_t rows = batch.rows(), v = config_.vocabulary, c = config_.channels;
+  const Arena::Scope scope(context.scratch);
+  const View normed = context.scratch.allocate({rows, c});  // (N, C)
+  ln_final.forward(context, state.streams.back(), normed, state.ln_final);
+
+  const int64_t chunk = head_chunk_rows(rows, v);
+  const View logits = context.scratch.allocate({chunk, v});  // (chunk, V)
+  Weight& head = config_.tied_head ? token_embedding : lm_head;
+  for (int64_t n = 0; n < rows; n += chunk) {
+    const int64_t count = std::min(chunk, rows - n);
+    const float* const x = normed.f32() + n * c;
+    // logits = normed W^T + b
+    linear_forward(context, count, c, v, x, c, head.value.f32(), lm_head_bias.value.f32(), logits.f32());
+    // logits becomes dlogits = (softmax - onehot) / counted targets
+    cross_entropy(context.executor, count, v, logits.f32(), batch.targets + n,
+                  batch.loss_mask != nullptr ? batch.loss_mask + n : nullptr, gradient_scale,
+                  state.losses.f32() + n);
+    if (gradient_scale == 0) continue;
+    linear_backward_weights(context, count, c, v, x, logits.f32(), head.gradient.f32(),
+                            lm_head_bias.gradient.f32());
+    linear_backward_input(context, count, c, v, logits.f32(), head.value.f32(), dnormed.f32() + n * c);
+  }
+
+  const float* const losses = state.losses.f32();
+  double* const sum = state.loss_sum;
+  context.executor.run(1, [&](int64_t, int) {
+    *sum = 0;
+    for (int64_t n = 0; n < rows; ++n) *sum += losses[n];
+  });
+}
+
+void Transformer::loss(const Context& context, const Batch& batch, State& state) {
+  forward_blocks(context, batch, state);
+  head_loss(context, batch, state, 0, View());
+}
+
+void Transformer::forward_backward(const Context& context, const Batch& batch, State& state) {
+  check_use(batch.counted_targets > 0, "batch: counted_targets is {}; there is nothing to learn from",
+            batch.counted_targets);
+  forward_blocks(context, batch, state);
+  const int64_t rows = batch.rows(), c = config_.channels;
+  const Arena::Scope scope(context.scratch);
+  const View d = context.scratch.allocate({rows, c});  // (N, C): the gradient of the residual stream
+  {
+    const Arena::Scope head_scope(context.scratch);
+    const View dnormed = context.scratch.allocate({rows, c});  // (N, C)
+    head_loss(context, batch, state, 1.0f / static_cast<float>(batch.counted_targets), dnormed);
+    ln_final.backward(context, state.streams.back(), dnormed, d, /*accumulate_dx=*/false, state.ln_final);
+  }
+  const Shape sequence = {batch.batch, batch.time, c};
+  for (size_t l = blocks.size(); l-- > 0;) {
+    blocks[l]->backward(context, state.streams[l].reshape(sequence), d.reshape(sequence), d.reshape(sequence),
+                        state.blocks[l], batch.documents);
+  }
+  const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/embedding", 0);
+  if (mask.probability > 0) dropout(context.executor, mask, d.elements(), d.f32(), d.f32());
+  embedding_backward(context.executor, rows, batch.time, c, batch.tokens, d.f32(),
+                     token_embedding.gradient.f32());
+  embedding_backward(context.executor, rows, batch.time, c, batch.positions, d.f32(),
+                     position_embedding.gradient.f32());
+}
+
+void Transformer::logits(const Context& context, const Batch& batch, State& state, View out,
+                         bool last_only) const {
+  const int64_t rows = batch.rows(), c = config_.channels, v = config_.vocabulary;
+  const int64_t out_rows = last_only ? batch.batch : rows;
+  check_shape(out, {out_rows, v}, last_only ? "logits of the last positions (B, V)" : "logits (N, V)");
+  forward_blocks(context, batch, state);
+  const Arena::Scope scope(context.scratch);
+  const View normed = context.scratch.allocate({rows, c});  // (N, C)
+  ln_final.forward(context, state.streams.back(), normed, state.ln_final);
+  // The last position of each row of the batch: start at T - 1, step T rows.
+  const float* const first = normed.f32() + (last_only ? (batch.time - 1) * c : 0);
+  linear_forward(context, out_rows, c, v, first, last_only ? batch.time * c : c, head_weight().value.f32(),
+                 lm_head_bias.value.f32(), out.f32());
+}
+
+void Transformer::visit(const std::string& prefix, ParameterVisitor visit) {
+  const int64_t v = config_.vocabulary, c = config_.channels;
+  visit({.name = prefix + "token_embedding.weight", .shape = {v, c}, .init_std = 0.02f, .decay = true},
+        token_embedding);
+  visit({.name = prefix + "position_embedding.weight",
+         .shape = {config_.context, c},
+         .init_std = 0.02f,
+         .decay = true},
+        position_embedding);
+  for (size_t l = 0; l < blocks.size(); ++l) blocks[l]->visit(fmt::format("{}blocks.{}.", prefix, l), visit);
+  ln_final.visit(prefix + "ln_final.", visit);
+  if (!config_.tied_head) {
+    visit({.name = prefix + "lm_head.weight", .shape = {v, c}, .init_std = 0.02f, .decay = true}, lm_head);
+  }
+  if (config_.lm_head_bias) visit({.name = prefix + "lm_head.bias", .shape = {v}}, lm_head_bias);
+}
+
+}  // namespace tril

@@ -1,0 +1,135 @@
+#include "tril/nn/transformer_block.h"
+
+#include <algorithm>
+
+#include "tril/kernels/elementwise.h"
+
+namespace tril {
+namespace {
+
+int64_t head_size_of(const TransformerBlockConfig& c) {
+  if (c.head_size != 0) return c.head_size;
+  check_use(c.heads > 0 && c.channels % c.heads == 0,
+            "TransformerBlock: {} channels cannot be divided among {} heads; give a head size", c.channels,
+            c.heads);
+  return c.channels / c.heads;
+}
+
+}  // namespace
+
+TransformerBlock::TransformerBlock(const TransformerBlockConfig& config)
+    : ln1(config.channels, config.norm_bias),
+      attention({.heads = {.channels = config.channels,
+                           .heads = config.heads,
+                           .kv_heads = config.kv_heads,
+                           .head_size = head_size_of(config),
+                           .bias = config.qkv_bias,
+                           .scale = config.scale,
+                           .dropout = config.dropout,
+                           .layer = config.layer},
+                 .projection_bias = config.projection_bias,
+                 .projection_init_std = config.projection_init_std}),
+      ln2(config.channels, config.norm_bias),
+      mlp({.channels = config.channels,
+           .hidden = config.mlp_hidden,
+           .activation = config.activation,
+           .bias = config.mlp_bias,
+           .projection_init_std = config.projection_init_std}),
+      config_(config) {}
+
+TransformerBlock::State TransformerBlock::plan(Arena& saved, int64_t batch, int64_t time) const {
+  const int64_t rows = checked_multiply(batch, time);
+  return {.ln1 = ln1.plan(saved, rows),
+          .ln2 = ln2.plan(saved, rows),
+          .attention = attention.plan(saved, batch, time),
+          .middle = saved.allocate({rows, config_.channels}),
+          .mlp = mlp.plan(saved, rows)};
+}
+
+namespace {
+
+// The end of a residual branch, on finished blocks of it: y = x + dropout(y).
+struct AddResidual {
+  const DropoutMask& mask;
+  int64_t channels;
+  const float* x;
+  float* y;
+  void operator()(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    for (int64_t r = row; r < row + rows; ++r) {
+      const int64_t at = r * channels + column;
+      if (mask.probability > 0) dropout_row(mask, at, columns, y + at, y + at);
+      add_row(columns, x + at, y + at);
+    }
+  }
+};
+
+}  // namespace
+
+void TransformerBlock::forward(const Context& context, ConstView x3, View y3, State& state,
+                               const int32_t* documents) const {
+  const int64_t channels = config_.channels;
+  const ConstView x = as_rows(x3, channels, "TransformerBlock input");
+  const View y = as_rows(y3, channels, "TransformerBlock output");
+  check_use(x.data != y.data,
+            "TransformerBlock: the output may not be the input, which backward reads again");
+  const Arena::Scope scope(context.scratch);
+  const View normed = context.scratch.allocate(x.shape);  // (N, C)
+
+  // middle = x + dropout(attention(ln1(x)))
+  const DropoutMask attention_mask =
+      context.dropout_mask(config_.dropout, "dropout/projection", config_.layer);
+  ln1.forward(context, x, normed, state.ln1);
+  attention.forward(context, normed.reshape(x3.shape), state.middle.reshape(x3.shape), state.attention,
+                    documents, AddResidual{attention_mask, channels, x.f32(), state.middle.f32()});
+
+  // y = middle + dropout(mlp(ln2(middle)))
+  const DropoutMask mlp_mask = context.dropout_mask(config_.dropout, "dropout/mlp", config_.layer);
+  ln2.forward(context, state.middle, normed, state.ln2);
+  mlp.forward(context, normed, y, state.mlp, AddResidual{mlp_mask, channels, state.middle.f32(), y.f32()});
+}
+
+void TransformerBlock::backward(const Context& context, ConstView x3, ConstView dy3, View dx3, State& state,
+                                const int32_t* documents) {
+  const int64_t channels = config_.channels;
+  const ConstView x = as_rows(x3, channels, "TransformerBlock input");
+  const ConstView dy = as_rows(dy3, channels, "TransformerBlock dy");
+  const View dx = as_rows(dx3, channels, "TransformerBlock dx");
+  const Arena::Scope scope(context.scratch);
+  const View normed = context.scratch.allocate(x.shape);                              // (N, C)
+  const View dnormed = context.scratch.allocate(x.shape);                             // (N, C)
+  const View dbranch = config_.dropout > 0 ? context.scratch.allocate(x.shape) : dx;  // (N, C)
+  const auto dropped = [&](std::string_view site) {  // dbranch = gradient into the branch
+    if (config_.dropout > 0) {
+      dropout(context.executor, context.dropout_mask(config_.dropout, site, config_.layer), dx.elements(),
+              dx.f32(), dbranch.f32());
+    }
+  };
+  if (dx.data != dy.data) {
+    const float* const from = dy.f32();
+    float* const to = dx.f32();
+    parallel_for(context.executor, dy.elements(), 16384,
+                 [&](int64_t begin, int64_t end, int) { std::copy(from + begin, from + end, to + begin); });
+  }
+
+  // y = middle + dropout(mlp(ln2(middle)))
+  dropped("dropout/mlp");
+  ln2.apply(context, state.middle, normed, state.ln2);
+  mlp.backward(context, normed, dbranch, dnormed, state.mlp);
+  ln2.backward(context, state.middle, dnormed, dx, /*accumulate_dx=*/true, state.ln2);
+
+  // middle = x + dropout(attention(ln1(x)))
+  dropped("dropout/projection");
+  ln1.apply(context, x, normed, state.ln1);
+  attention.backward(context, normed.reshape(x3.shape), dbranch.reshape(x3.shape), dnormed.reshape(x3.shape),
+                     state.attention, documents);
+  ln1.backward(context, x, dnormed, dx, /*accumulate_dx=*/true, state.ln1);
+}
+
+void TransformerBlock::visit(const std::string& prefix, ParameterVisitor visit) {
+  ln1.visit(prefix + "ln1.", visit);
+  attention.visit(prefix + "attention.", visit);
+  ln2.visit(prefix + "ln2.", visit);
+  mlp.visit(prefix + "mlp.", visit);
+}
+
+}  // namespace tril
