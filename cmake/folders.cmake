@@ -26,7 +26,7 @@ function(tril_library target)
   set_property(GLOBAL APPEND PROPERTY TRIL_LIBRARIES ${target})
 endfunction()
 
-# tests/<folder>/*_test.cc -> one program test_<folder>, each case known to ctest.
+# tests/<folder>/*_test.cc -> one program test_<folder>, known to ctest as <folder>.
 function(tril_test folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cc)
   if(NOT sources)
