@@ -1,0 +1,37 @@
+// The one file that knows oneDNN.
+#include <dnnl.h>
+#include <omp.h>
+
+#include <string>
+
+#include "tril/kernels/matmul_engine.h"
+
+namespace tril {
+
+// oneDNN starts an OpenMP team in every thread that calls it, and its bits depend on the size of the team.
+// Each thread of ours gets a team of one, once.
+static void use_one_thread() {
+  thread_local bool pinned = false;
+  if (pinned) return;
+  omp_set_num_threads(1);
+  pinned = true;
+}
+
+void matmul_onednn(const Product& p) {
+  use_one_thread();
+  const char transpose_a = p.transpose_a == Transpose::kYes ? 'T' : 'N';
+  const char transpose_b = p.transpose_b == Transpose::kYes ? 'T' : 'N';
+  dnnl_sgemm(transpose_a, transpose_b, p.m, p.n, p.k, 1.0f, p.a, p.lda, p.b, p.ldb,
+             p.accumulate ? 1.0f : 0.0f, p.c, p.ldc);
+}
+
+const char* onednn_version() {
+  static const std::string version = [] {
+    const dnnl_version_t* v = dnnl_version();
+    return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
+           std::to_string(v->patch);
+  }();
+  return version.c_str();
+}
+
+}  // namespace tril
