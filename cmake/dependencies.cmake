@@ -44,8 +44,10 @@ target_link_libraries(tril_pcre2 INTERFACE ${PCRE2_LIBRARY})
 if(TRIL_ONEDNN)
   # Not find_package(dnnl): the packaged one asks for OpenCL headers, which tril has no use for.
   find_library(DNNL_LIBRARY dnnl REQUIRED)
-  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  # tril itself uses no OpenMP; it only tells oneDNN's to use one thread. So this is the runtime of the compiler
+  # that built the package, whatever compiler builds tril.
+  find_library(GOMP_LIBRARY NAMES libgomp.so.1 gomp REQUIRED)
   add_library(tril_onednn INTERFACE IMPORTED)
   target_compile_definitions(tril_onednn INTERFACE TRIL_ONEDNN)
-  target_link_libraries(tril_onednn INTERFACE ${DNNL_LIBRARY} OpenMP::OpenMP_CXX)
+  target_link_libraries(tril_onednn INTERFACE ${DNNL_LIBRARY} ${GOMP_LIBRARY})
 endif()
