@@ -1,0 +1,209 @@
+#include "tril/train/checkpoint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "tril/containers/checksum.h"
+#include "tril/containers/safetensors.h"
+
+namespace tril {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "tril checkpoint 1";
+constexpr const char* kFiles[] = {"weights.safetensors", "optimizer.safetensors", "state.json"};
+constexpr const char* kManifest = "manifest.json";
+constexpr std::string_view kTemporary = ".tmp";  // being written, or left behind by a crash
+constexpr std::string_view kReplaced = ".old";   // the same step saved before, until the new one is in place
+
+struct StepFolder {
+  int64_t step = 0;
+  bool replaced = false;
+  Path path;
+};
+
+// All complete-looking step folders, newest first. "00000500", or "00000500.old".
+std::vector<StepFolder> list_step_folders(const Path& steps) {
+  std::vector<StepFolder> out;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(steps, error)) {
+    std::string name = entry.path().filename().string();
+    StepFolder folder{.path = entry.path()};
+    if (name.ends_with(kReplaced)) {
+      folder.replaced = true;
+      name.resize(name.size() - kReplaced.size());
+    }
+    const bool digits = !name.empty() && name.size() <= 18 &&
+                        std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!digits) continue;
+    folder.step = std::stoll(name);
+    out.push_back(std::move(folder));
+  }
+  std::sort(out.begin(), out.end(), [](const StepFolder& a, const StepFolder& b) {
+    return a.step != b.step ? a.step > b.step : a.replaced < b.replaced;
+  });
+  return out;
+}
+
+void remove_temporaries(const Path& steps) {
+  std::vector<Path> stale;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(steps, error)) {
+    if (entry.path().filename().string().ends_with(kTemporary)) stale.push_back(entry.path());
+  }
+  for (const Path& path : stale) remove_tree(path);
+}
+
+std::string hex32(uint32_t value) { return fmt::format("{:08x}", value); }
+
+void write_weights(const Path& path, const Parameters& parameters) {
+  std::vector<NamedView> arrays;
+  for (const auto& item : parameters.items()) arrays.push_back({item.info.name, item.weight->value});
+  write_safetensors(path, arrays);
+}
+
+void write_moments(const Path& path, const Parameters& parameters, const Optimizer& optimizer) {
+  std::vector<NamedView> arrays;
+  for (size_t i = 0; i < parameters.items().size(); ++i) {
+    const std::string& name = parameters.items()[i].info.name;
+    arrays.push_back({name + ".m", optimizer.moments()[i].m});
+    arrays.push_back({name + ".v", optimizer.moments()[i].v});
+  }
+  write_safetensors(path, arrays);
+}
+
+void write_state(const Path& path, const CheckpointState& state) {
+  Json json;
+  json["step"] = state.step;
+  json["best_validation_loss"] =
+      std::isfinite(state.best_validation_loss) ? Json(state.best_validation_loss) : Json(nullptr);
+  Json options = Json::parse(state.options_json.empty() ? "null" : state.options_json, nullptr, false);
+  check_use(!options.is_discarded(), "checkpoint {}: the options are not JSON: {}", path.string(),
+            state.options_json);
+  json["options"] = std::move(options);
+  write_file_atomic(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void write_manifest(const Path& folder) {
+  Json json;
+  json["format"] = kFormat;
+  for (const char* name : kFiles) {
+    const MappedFile file(folder / name);
+    json["files"][name] = {{"bytes", file.bytes().size()}, {"crc32", hex32(crc32(file.bytes()))}};
+  }
+  write_file_atomic(folder / kManifest, json.dump(1) + "\n");
+}
+
+void load_array(const SafetensorsFile& file, const std::string& name, const View& out) {
+  const ConstView view = file.f32(name, out.shape);
+  std::copy_n(view.data, dtype_bytes(DType::kF32, out.elements()), out.data);
+}
+
+void check_no_others(const SafetensorsFile& file, size_t expected) {
+  check_data(file.arrays().size() == expected, "{}: {} arrays where the model has {}; it belongs to another model",
+             file.path().string(), file.arrays().size(), expected);
+}
+
+}  // namespace
+
+void save_checkpoint(const Path& run, const Parameters& parameters, const Optimizer& optimizer,
+                     const CheckpointState& state, int64_t keep) {
+  const Path steps = run / "steps";
+  make_directories(steps);
+  remove_temporaries(steps);
+  const Path target = steps / fmt::format("{:08}", state.step);
+  const Path temporary = Path(target) += kTemporary;
+  try {
+    make_directories(temporary);
+    write_weights(temporary / kFiles[0], parameters);
+    write_moments(temporary / kFiles[1], parameters, optimizer);
+    write_state(temporary / kFiles[2], state);
+    write_manifest(temporary);
+    sync_directory(temporary);
+    if (std::filesystem::exists(target)) {
+      const Path replaced = Path(target) += kReplaced;
+      remove_tree(replaced);
+      rename_durably(target, replaced);
+    }
+    rename_durably(temporary, target);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(temporary, ignored);
+    throw;
+  }
+  // The new one is durable: now the old may go.
+  int64_t kept = 0;
+  for (const StepFolder& folder : list_step_folders(steps)) {
+    if (folder.replaced || (folder.step <= state.step && ++kept > keep)) remove_tree(folder.path);
+  }
+}
+
+std::string checkpoint_damage(const Path& folder) try {
+  if (!std::filesystem::exists(folder / kManifest)) return "manifest.json is missing";
+  const Json manifest = Json::parse(read_text_file(folder / kManifest), nullptr, false);
+  if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object())
+    return "manifest.json is damaged";
+  if (manifest.value("format", Json()) != kFormat) return "manifest.json has a format that is not known here";
+  for (const char* name : kFiles) {
+    const Json entry = manifest["files"].value(name, Json());
+    if (!entry.is_object() || !entry.contains("bytes") || !entry.contains("crc32"))
+      return fmt::format("manifest.json does not name {}", name);
+    if (!std::filesystem::exists(folder / name)) return fmt::format("{} is missing", name);
+    const MappedFile file(folder / name);
+    if (entry["bytes"] != file.bytes().size())
+      return fmt::format("{} has {} bytes, the manifest says {}", name, file.bytes().size(), entry["bytes"].dump());
+    if (entry["crc32"] != hex32(crc32(file.bytes())))
+      return fmt::format("{} does not have the checksum of the manifest", name);
+  }
+  return "";
+} catch (const std::exception& error) {
+  return error.what();
+}
+
+std::optional<Path> find_checkpoint(const Path& run, std::vector<std::string>* passed_over) {
+  for (const StepFolder& folder : list_step_folders(run / "steps")) {
+    const std::string damage = checkpoint_damage(folder.path);
+    if (damage.empty()) return folder.path;
+    if (passed_over != nullptr) passed_over->push_back(fmt::format("{}: {}", folder.path.string(), damage));
+  }
+  return std::nullopt;
+}
+
+CheckpointState read_checkpoint_state(const Path& folder) {
+  const Path path = folder / kFiles[2];
+  const Json json = Json::parse(read_text_file(path), nullptr, false);
+  check_data(json.is_object() && json.contains("step") && json["step"].is_number_unsigned(),
+             "{}: damaged; use an older checkpoint", path.string());
+  CheckpointState state;
+  state.step = json["step"].get<int64_t>();
+  const Json best = json.value("best_validation_loss", Json());
+  if (best.is_number()) state.best_validation_loss = best.get<double>();
+  state.options_json = json.value("options", Json()).dump();
+  return state;
+}
+
+void load_checkpoint(const Path& folder, Parameters& parameters, Optimizer& optimizer) {
+  const std::string damage = checkpoint_damage(folder);
+  check_data(damage.empty(), "checkpoint {}: {}; use an older one", folder.string(), damage);
+  const SafetensorsFile weights(folder / kFiles[0]);
+  const SafetensorsFile moments(folder / kFiles[1]);
+  const auto& items = parameters.items();
+  check_no_others(weights, items.size());
+  check_no_others(moments, 2 * items.size());
+  for (const auto& item : items) {  // everything is looked at before anything is changed
+    weights.f32(item.info.name, item.info.shape);
+    moments.f32(item.info.name + ".m", item.info.shape);
+    moments.f32(item.info.name + ".v", item.info.shape);
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string& name = items[i].info.name;
+    load_array(weights, name, items[i].weight->value);
+    load_array(moments, name + ".m", optimizer.moments()[i].m);
+    load_array(moments, name + ".v", optimizer.moments()[i].v);
+  }
+}
+
+}  // namespace tril

@@ -1,0 +1,197 @@
+#include "tril/train/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <type_traits>
+
+namespace tril {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Every option once: its name on the command line, and the field.
+template <class Options, class Visit>
+void visit_options(Options& o, Visit&& visit) {
+  visit("arch", o.arch);
+  visit("layers", o.layers);
+  visit("heads", o.heads);
+  visit("kv-heads", o.kv_heads);
+  visit("channels", o.channels);
+  visit("head-size", o.head_size);
+  visit("mlp-hidden", o.mlp_hidden);
+  visit("context", o.context);
+  visit("dropout", o.dropout);
+  visit("activation", o.activation);
+  visit("qkv-bias", o.qkv_bias);
+  visit("tokenizer", o.tokenizer);
+  visit("vocab", o.vocab);
+  visit("steps", o.steps);
+  visit("batch", o.batch);
+  visit("accumulate", o.accumulate);
+  visit("learning-rate", o.learning_rate);
+  visit("min-learning-rate", o.min_learning_rate);
+  visit("warmup", o.warmup);
+  visit("weight-decay", o.weight_decay);
+  visit("beta1", o.beta1);
+  visit("beta2", o.beta2);
+  visit("epsilon", o.epsilon);
+  visit("clip", o.clip);
+  visit("schedule", o.schedule);
+  visit("decay-all", o.decay_all);
+  visit("val-fraction", o.val_fraction);
+  visit("eval-every", o.eval_every);
+  visit("eval-batches", o.eval_batches);
+  visit("save-every", o.save_every);
+  visit("sample-every", o.sample_every);
+  visit("keep", o.keep);
+  visit("seed", o.seed);
+}
+
+constexpr std::string_view kMayChange[] = {"eval-every", "eval-batches", "save-every", "sample-every", "keep"};
+
+Json to_json(float value) {
+  // The shortest decimal that is this float, not the float's double: 0.1, not 0.10000000149011612.
+  return std::isfinite(value) ? Json::parse(fmt::format("{}", value)) : Json(nullptr);
+}
+Json to_json(const std::optional<bool>& value) { return value ? Json(*value) : Json(nullptr); }
+template <class T>
+Json to_json(const T& value) {
+  return value;
+}
+
+void from_json(const Json& json, std::string& out) { out = json.get<std::string>(); }
+void from_json(const Json& json, bool& out) { out = json.get<bool>(); }
+void from_json(const Json& json, std::optional<bool>& out) {
+  out.reset();
+  if (!json.is_null()) out = json.get<bool>();
+}
+template <class T>
+requires std::is_floating_point_v<T>
+void from_json(const Json& json, T& out) {
+  if (!json.is_number()) throw std::invalid_argument("a number is expected");
+  out = static_cast<T>(json.get<double>());
+}
+template <class T>
+requires std::is_integral_v<T>
+void from_json(const Json& json, T& out) {
+  if (!json.is_number_integer()) throw std::invalid_argument("a whole number is expected");
+  if (std::is_unsigned_v<T> && json.is_number_integer() && !json.is_number_unsigned())
+    throw std::invalid_argument("a number from 0 is expected");
+  if (std::is_signed_v<T> && json.is_number_unsigned() && json.get<uint64_t>() > uint64_t{INT64_MAX})
+    throw std::invalid_argument("the number is too large");
+  out = json.get<T>();
+}
+
+void check_range(std::string_view name, double value, double low, double high, std::string_view range) {
+  check_use(value >= low && value <= high, "--{} is {}; give {}", name, value, range);  // false for NaN
+}
+
+}  // namespace
+
+void check_options(const TrainOptions& o) {
+  constexpr double kInfinity = std::numeric_limits<double>::max();
+  const std::pair<std::string_view, int64_t> counts[] = {
+      {"layers", o.layers},         {"heads", o.heads},           {"kv-heads", o.kv_heads},
+      {"channels", o.channels},     {"head-size", o.head_size},   {"mlp-hidden", o.mlp_hidden},
+      {"context", o.context},       {"vocab", o.vocab},           {"steps", o.steps},
+      {"batch", o.batch},           {"eval-every", o.eval_every}, {"eval-batches", o.eval_batches},
+      {"save-every", o.save_every}, {"sample-every", o.sample_every}};
+  for (const auto& [name, value] : counts)
+    check_use(value >= 0, "--{} is {}; give a positive number, or 0 to have it chosen", name, value);
+  check_range("accumulate", static_cast<double>(o.accumulate), 1, 1 << 20, "1 to 1048576");
+  check_range("keep", static_cast<double>(o.keep), 1, kInfinity, "a number from 1");
+  check_use(o.dropout >= 0 && o.dropout < 1, "--dropout is {}; give a number from 0 to below 1", o.dropout);
+  check_range("learning-rate", o.learning_rate, 0, 1e3, "a positive number such as 0.001, or 0 to have it chosen");
+  check_use(std::isfinite(o.min_learning_rate), "--min-learning-rate is {}; give a number", o.min_learning_rate);
+  check_range("weight-decay", o.weight_decay, 0, kInfinity, "a number from 0");
+  check_use(o.beta1 >= 0 && o.beta1 < 1, "--beta1 is {}; give a number from 0 to below 1", o.beta1);
+  check_use(o.beta2 >= 0 && o.beta2 < 1, "--beta2 is {}; give a number from 0 to below 1", o.beta2);
+  check_use(o.epsilon > 0 && o.epsilon < 1, "--epsilon is {}; give a small positive number", o.epsilon);
+  check_range("clip", o.clip, 0, kInfinity, "a positive gradient norm, or 0 for no clipping");
+  check_use(o.val_fraction >= 0 && o.val_fraction < 1, "--val-fraction is {}; give a number from 0 to below 1",
+            o.val_fraction);
+  check_use(o.schedule == "cosine" || o.schedule == "constant", "--schedule is '{}'; give cosine or constant",
+            o.schedule);
+  if (!o.activation.empty()) activation_from_name(o.activation);
+  TransformerConfig().set_architecture(o.arch);
+}
+
+float learning_rate_at(const TrainOptions& o, int64_t step) {
+  const double highest = o.learning_rate;
+  if (step < o.warmup) return static_cast<float>(highest * static_cast<double>(step + 1) / static_cast<double>(o.warmup));
+  if (o.schedule == "constant") return o.learning_rate;
+  const int64_t warmup = std::max<int64_t>(o.warmup, 0);
+  const double lowest = o.min_learning_rate < 0 ? highest / 10 : o.min_learning_rate;
+  const double length = static_cast<double>(std::max<int64_t>(o.steps - 1 - warmup, 1));
+  const double progress = std::clamp(static_cast<double>(step - warmup) / length, 0.0, 1.0);
+  // lr = lowest + (highest - lowest) (1 + cos(pi p)) / 2
+  return static_cast<float>(lowest + (highest - lowest) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+}
+
+TransformerConfig model_config(const TrainOptions& o, int64_t vocabulary) {
+  TransformerConfig config;
+  config.set_architecture(o.arch);
+  config.vocabulary = vocabulary;
+  config.context = o.context;
+  config.channels = o.channels;
+  config.layers = o.layers;
+  config.heads = o.heads;
+  config.kv_heads = o.kv_heads;
+  config.head_size = o.head_size;
+  config.mlp_hidden = o.mlp_hidden;
+  if (!o.activation.empty()) config.activation = activation_from_name(o.activation);
+  if (o.qkv_bias) config.qkv_bias = *o.qkv_bias;
+  config.dropout = o.dropout;
+  return config;
+}
+
+std::string options_to_json(const TrainOptions& options) {
+  Json out = Json::object();
+  visit_options(options, [&](const char* name, const auto& field) { out[name] = to_json(field); });
+  return out.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+void options_from_json(std::string_view text, std::string_view source, TrainOptions& options) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
+  check_use(json.is_object(), "{}: not a JSON object; write {{\"layers\": 4, ...}}", source);
+  std::vector<std::string> known;
+  TrainOptions result = options;
+  visit_options(result, [&](const char* name, auto& field) {
+    known.emplace_back(name);
+    if (!json.contains(name)) return;
+    try {
+      from_json(json[name], field);
+    } catch (const std::exception&) {
+      fail(ErrorKind::kUse, "{}: \"{}\" is {}; its type or range is wrong, see tril train --help", source, name,
+           json[name].dump());
+    }
+  });
+  for (const auto& [key, value] : json.items()) {
+    check_use(std::find(known.begin(), known.end(), key) != known.end(),
+              "{}: unknown option \"{}\"; use the names of tril train --help without the dashes", source, key);
+  }
+  options = result;
+}
+
+std::string OptionDifference::message() const {
+  return fmt::format("--{} is {} there, {} here", name, there, here);
+}
+
+std::vector<OptionDifference> compare_options(const TrainOptions& there, const TrainOptions& here) {
+  std::vector<Json> theirs;
+  visit_options(there, [&](const char*, const auto& field) { theirs.push_back(to_json(field)); });
+  std::vector<OptionDifference> differences;
+  size_t i = 0;
+  visit_options(here, [&](const char* name, const auto& field) {
+    const Json& other = theirs[i++];
+    const Json own = to_json(field);
+    if (own == other) return;
+    const bool exact = std::find(std::begin(kMayChange), std::end(kMayChange), name) == std::end(kMayChange);
+    differences.push_back({name, other.dump(), own.dump(), exact});
+  });
+  return differences;
+}
+
+}  // namespace tril

@@ -1,0 +1,206 @@
+#include "tril/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <numbers>
+
+#include "tril/kernels/elementwise.h"
+
+namespace tril {
+namespace {
+
+TransformerConfig checked(const TransformerConfig& config, const TrainOptions& options) {
+  check_options(options);
+  check_use(options.steps > 0 && options.batch > 0 && options.learning_rate > 0,
+            "trainer: --steps is {}, --batch {}, --learning-rate {}; all must be positive", options.steps,
+            options.batch, options.learning_rate);
+  const TransformerConfig resolved = config.resolved();
+  check_use(options.context == 0 || options.context == resolved.context,
+            "trainer: --context is {}, the model has {}", options.context, resolved.context);
+  return resolved;
+}
+
+int64_t count_targets(const Batch& batch) {
+  if (batch.loss_mask == nullptr) return batch.rows();
+  int64_t counted = 0;
+  for (int64_t i = 0; i < batch.rows(); ++i) counted += batch.loss_mask[i] != 0;
+  return counted;
+}
+
+int64_t first_bad(Executor& executor, const View& view) {
+  int64_t bad = -1;
+  first_non_finite(executor, view.elements(), view.f32(), &bad);
+  return bad;
+}
+
+}  // namespace
+
+Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, const Corpus& corpus,
+                 Executor& executor)
+    : config_(checked(config, options)),
+      options_(options),
+      corpus_(corpus),
+      executor_(executor),
+      model_(config_),
+      parameters_(model_),
+      optimizer_(parameters_, options_),
+      session_(model_, executor, options_.batch, config_.context),
+      best_validation_loss_(std::numeric_limits<double>::infinity()) {
+  parameters_.initialize(options_.seed);
+  session_.context().training = true;
+  session_.context().seed = options_.seed;
+  if (!corpus_.train.empty())
+    sampler_.emplace(corpus_.train, options_.batch, config_.context, options_.seed);
+  if (!corpus_.validation.empty()) {
+    windows_.emplace(corpus_.validation, options_.batch, config_.context);
+    evaluation_session_ = std::make_unique<Session<Transformer>>(model_, executor, options_.batch,
+                                                                 config_.context, /*with_backward=*/false);
+  }
+}
+
+double Trainer::accumulate(Batch batch, int64_t index, int64_t count, int64_t counted) {
+  batch.counted_targets = counted;
+  session_.context().step = static_cast<uint64_t>(steps_done_ * count + index);
+  model_.forward_backward(session_.context(), batch, session_.state());
+  return *session_.state().loss_sum;
+}
+
+StepReport Trainer::step() {
+  check_use(sampler_.has_value(), "trainer: there are no training tokens");
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t count = options_.accumulate;
+  const int64_t counted = count * options_.batch * config_.context;
+  double loss_sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    loss_sum += accumulate(sampler_->sample(steps_done_ * count + i), i, count, counted);
+  StepReport report = finish_step(loss_sum, counted);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+StepReport Trainer::step_on(std::span<const Batch> micro_batches) {
+  const auto start = std::chrono::steady_clock::now();
+  int64_t counted = 0;
+  for (const Batch& batch : micro_batches) {
+    model_.check_batch(batch);
+    counted += count_targets(batch);
+  }
+  check_use(counted > 0, "trainer: no target counts in the {} batches of this step; check the loss masks",
+            micro_batches.size());
+  const auto count = static_cast<int64_t>(micro_batches.size());
+  double loss_sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    loss_sum += accumulate(micro_batches[static_cast<size_t>(i)], i, count, counted);
+  StepReport report = finish_step(loss_sum, counted);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+StepReport Trainer::finish_step(double loss_sum, int64_t counted) {
+  StepReport report;
+  report.loss = loss_sum / static_cast<double>(counted);
+  report.gradient_norm = optimizer_.gradient_norm(executor_);
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
+    report_non_finite(report.loss, report.gradient_norm);
+  report.learning_rate = learning_rate_at(options_, steps_done_);
+  optimizer_.apply(executor_, steps_done_, report.gradient_norm);
+  report.step = ++steps_done_;
+  return report;
+}
+
+void Trainer::report_non_finite(double loss, double norm) {
+  std::string where = "no tensor is at fault: the activations overflow";
+  for (const bool gradient : {false, true}) {
+    for (const Parameters::Item& item : parameters_.items()) {
+      const View& view = gradient ? item.weight->gradient : item.weight->value;
+      const int64_t bad = first_bad(executor_, view);
+      if (bad < 0) continue;
+      where = fmt::format("the first bad tensor is the {} {} {}, element {} is {}", gradient ? "gradient of" : "weight",
+                          item.info.name, item.info.shape.to_string(), bad, view.f32()[bad]);
+      parameters_.zero_gradients();
+      fail(ErrorKind::kNumerics,
+           "step {}: loss {}, gradient norm {}; {}. This step was not applied; resume from the last checkpoint "
+           "with a lower --learning-rate or a --clip",
+           steps_done_ + 1, loss, norm, where);
+    }
+  }
+  parameters_.zero_gradients();
+  fail(ErrorKind::kNumerics, "step {}: loss {}, gradient norm {}; {}. This step was not applied", steps_done_ + 1,
+       loss, norm, where);
+}
+
+double Trainer::evaluate_batch(const Batch& batch) {
+  model_.loss(evaluation_session_->context(), batch, evaluation_session_->state());
+  return *evaluation_session_->state().loss_sum;
+}
+
+Evaluation Trainer::evaluate() {
+  check_use(windows_.has_value(), "evaluation: there are no validation tokens; give a --val-fraction above 0");
+  const int64_t available = windows_->batches();
+  const int64_t asked = options_.eval_batches == 0 ? available : std::min(options_.eval_batches, available);
+  Evaluation out;
+  double loss_sum = 0;
+  for (int64_t i = 0; i < asked; ++i) {
+    const Batch& batch = windows_->get(i * available / asked);
+    loss_sum += evaluate_batch(batch);
+    out.tokens += count_targets(batch);
+  }
+  out.loss_nats = loss_sum / static_cast<double>(out.tokens);
+  // Bytes of the tokens that were looked at, by the average of all validation text.
+  const double bytes_per_token =
+      static_cast<double>(corpus_.validation_bytes) / static_cast<double>(corpus_.validation.size());
+  if (bytes_per_token > 0) out.bits_per_byte = out.loss_nats / std::numbers::ln2 / bytes_per_token;
+  best_validation_loss_ = std::min(best_validation_loss_, out.loss_nats);
+  return out;
+}
+
+void Trainer::resume(const Path& checkpoint_folder) {
+  const CheckpointState state = read_checkpoint_state(checkpoint_folder);
+  load_checkpoint(checkpoint_folder, parameters_, optimizer_);
+  parameters_.zero_gradients();
+  steps_done_ = state.step;
+  best_validation_loss_ = state.best_validation_loss;
+}
+
+void Trainer::save(const Path& run, const std::string& options_json) {
+  for (const Parameters::Item& item : parameters_.items()) {
+    const int64_t bad = first_bad(executor_, item.weight->value);
+    if (bad >= 0) {
+      fail(ErrorKind::kNumerics,
+           "step {}: weight {} is {} at element {}; not saved, the older checkpoints stay. Resume from the last one "
+           "with a lower --learning-rate",
+           steps_done_, item.info.name, item.weight->value.f32()[bad], bad);
+    }
+  }
+  save_checkpoint(run, parameters_, optimizer_,
+                  {.step = steps_done_, .best_validation_loss = best_validation_loss_, .options_json = options_json},
+                  options_.keep);
+}
+
+Trainer::Memory Trainer::plan_memory(const TransformerConfig& config, const TrainOptions& options, int threads) {
+  Transformer model(config.resolved());
+  const Parameters parameters(model, Parameters::Memory::kDry);
+  Memory out;
+  out.parameters = parameters.bytes();
+  out.gradients = parameters.gradient_bytes();
+  out.moments = 2 * parameters.bytes();
+  DryExecutor executor(threads);
+  const int64_t batch = options.batch, time = model.config().context;
+  for (const bool backward : {true, false}) {
+    if (!backward && options.val_fraction == 0) continue;
+    Arena saved = Arena::dry(), scratch = Arena::dry();
+    Transformer::State state = model.plan(saved, batch, time, backward);
+    const Context context{executor, scratch, backward};
+    const Batch shape{.batch = batch, .time = time, .counted_targets = batch * time};
+    if (backward) {
+      model.forward_backward(context, shape, state);
+    } else {
+      model.loss(context, shape, state);
+    }
+    out.activations += saved.peak();
+    out.scratch += scratch.peak();
+  }
+  return out;
+}
+
+}  // namespace tril
