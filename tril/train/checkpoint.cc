@@ -103,8 +103,9 @@ void load_array(const SafetensorsFile& file, const std::string& name, const View
 }
 
 void check_no_others(const SafetensorsFile& file, size_t expected) {
-  check_data(file.arrays().size() == expected, "{}: {} arrays where the model has {}; it belongs to another model",
-             file.path().string(), file.arrays().size(), expected);
+  check_data(file.arrays().size() == expected,
+             "{}: {} arrays where the model has {}; it belongs to another model", file.path().string(),
+             file.arrays().size(), expected);
 }
 
 }  // namespace
@@ -154,7 +155,8 @@ std::string checkpoint_damage(const Path& folder) try {
     if (!std::filesystem::exists(folder / name)) return fmt::format("{} is missing", name);
     const MappedFile file(folder / name);
     if (entry["bytes"] != file.bytes().size())
-      return fmt::format("{} has {} bytes, the manifest says {}", name, file.bytes().size(), entry["bytes"].dump());
+      return fmt::format("{} has {} bytes, the manifest says {}", name, file.bytes().size(),
+                         entry["bytes"].dump());
     if (entry["crc32"] != hex32(crc32(file.bytes())))
       return fmt::format("{} does not have the checksum of the manifest", name);
   }

@@ -3,9 +3,9 @@
 // The rules are simple and fixed; docs and --help state them. Explicit values always win.
 //   tokenizer   characters up to 2 MB of text with at most 256 distinct ones; else byte-pair encoding with
 //               512 (to 256 KB), 1024 (to 4 MB), 2048 (to 32 MB), 4096 (to 256 MB) or 8192 ids
-//   sizes       the largest shape of a ladder that the seconds allow kTokensPerParameter tokens for each
-//               weight, and that has no more weights than twice the tokens of the data
-//   steps       as the seconds allow, at most kEpochs passes over the data
+//   sizes       the largest shape of a ladder for which the time allows 5 tokens for each
+//               weight, and that has at most twice as many weights as the data has tokens
+//   steps       as the time allows, at most 40 passes over the data
 #pragma once
 
 #include <span>

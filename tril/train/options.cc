@@ -49,13 +49,13 @@ void visit_options(Options& o, Visit&& visit) {
   visit("seed", o.seed);
 }
 
-constexpr std::string_view kMayChange[] = {"eval-every", "eval-batches", "save-every", "sample-every", "keep"};
+constexpr std::string_view kMayChange[] = {"eval-every", "eval-batches", "save-every", "sample-every",
+                                           "keep"};
 
 Json to_json(float value) {
   // The shortest decimal that is this float, not the float's double: 0.1, not 0.10000000149011612.
   return std::isfinite(value) ? Json::parse(fmt::format("{}", value)) : Json(nullptr);
 }
-Json to_json(const std::optional<bool>& value) { return value ? Json(*value) : Json(nullptr); }
 template <class T>
 Json to_json(const T& value) {
   return value;
@@ -63,10 +63,6 @@ Json to_json(const T& value) {
 
 void from_json(const Json& json, std::string& out) { out = json.get<std::string>(); }
 void from_json(const Json& json, bool& out) { out = json.get<bool>(); }
-void from_json(const Json& json, std::optional<bool>& out) {
-  out.reset();
-  if (!json.is_null()) out = json.get<bool>();
-}
 template <class T>
 requires std::is_floating_point_v<T>
 void from_json(const Json& json, T& out) {
@@ -93,34 +89,41 @@ void check_range(std::string_view name, double value, double low, double high, s
 void check_options(const TrainOptions& o) {
   constexpr double kInfinity = std::numeric_limits<double>::max();
   const std::pair<std::string_view, int64_t> counts[] = {
-      {"layers", o.layers},         {"heads", o.heads},           {"kv-heads", o.kv_heads},
-      {"channels", o.channels},     {"head-size", o.head_size},   {"mlp-hidden", o.mlp_hidden},
-      {"context", o.context},       {"vocab", o.vocab},           {"steps", o.steps},
-      {"batch", o.batch},           {"eval-every", o.eval_every}, {"eval-batches", o.eval_batches},
+      {"layers", o.layers},         {"heads", o.heads},
+      {"kv-heads", o.kv_heads},     {"channels", o.channels},
+      {"head-size", o.head_size},   {"mlp-hidden", o.mlp_hidden},
+      {"context", o.context},       {"vocab", o.vocab},
+      {"steps", o.steps},           {"batch", o.batch},
+      {"eval-every", o.eval_every}, {"eval-batches", o.eval_batches},
       {"save-every", o.save_every}, {"sample-every", o.sample_every}};
   for (const auto& [name, value] : counts)
     check_use(value >= 0, "--{} is {}; give a positive number, or 0 to have it chosen", name, value);
   check_range("accumulate", static_cast<double>(o.accumulate), 1, 1 << 20, "1 to 1048576");
   check_range("keep", static_cast<double>(o.keep), 1, kInfinity, "a number from 1");
   check_use(o.dropout >= 0 && o.dropout < 1, "--dropout is {}; give a number from 0 to below 1", o.dropout);
-  check_range("learning-rate", o.learning_rate, 0, 1e3, "a positive number such as 0.001, or 0 to have it chosen");
-  check_use(std::isfinite(o.min_learning_rate), "--min-learning-rate is {}; give a number", o.min_learning_rate);
+  check_range("learning-rate", o.learning_rate, 0, 1e3,
+              "a positive number such as 0.001, or 0 to have it chosen");
+  check_use(std::isfinite(o.min_learning_rate), "--min-learning-rate is {}; give a number",
+            o.min_learning_rate);
   check_range("weight-decay", o.weight_decay, 0, kInfinity, "a number from 0");
   check_use(o.beta1 >= 0 && o.beta1 < 1, "--beta1 is {}; give a number from 0 to below 1", o.beta1);
   check_use(o.beta2 >= 0 && o.beta2 < 1, "--beta2 is {}; give a number from 0 to below 1", o.beta2);
   check_use(o.epsilon > 0 && o.epsilon < 1, "--epsilon is {}; give a small positive number", o.epsilon);
   check_range("clip", o.clip, 0, kInfinity, "a positive gradient norm, or 0 for no clipping");
-  check_use(o.val_fraction >= 0 && o.val_fraction < 1, "--val-fraction is {}; give a number from 0 to below 1",
-            o.val_fraction);
+  check_use(o.val_fraction >= 0 && o.val_fraction < 1,
+            "--val-fraction is {}; give a number from 0 to below 1", o.val_fraction);
   check_use(o.schedule == "cosine" || o.schedule == "constant", "--schedule is '{}'; give cosine or constant",
             o.schedule);
   if (!o.activation.empty()) activation_from_name(o.activation);
+  check_use(o.qkv_bias.empty() || o.qkv_bias == "true" || o.qkv_bias == "false",
+            "--qkv-bias is '{}'; give true or false", o.qkv_bias);
   TransformerConfig().set_architecture(o.arch);
 }
 
 float learning_rate_at(const TrainOptions& o, int64_t step) {
   const double highest = o.learning_rate;
-  if (step < o.warmup) return static_cast<float>(highest * static_cast<double>(step + 1) / static_cast<double>(o.warmup));
+  if (step < o.warmup)
+    return static_cast<float>(highest * static_cast<double>(step + 1) / static_cast<double>(o.warmup));
   if (o.schedule == "constant") return o.learning_rate;
   const int64_t warmup = std::max<int64_t>(o.warmup, 0);
   const double lowest = o.min_learning_rate < 0 ? highest / 10 : o.min_learning_rate;
@@ -142,7 +145,7 @@ TransformerConfig model_config(const TrainOptions& o, int64_t vocabulary) {
   config.head_size = o.head_size;
   config.mlp_hidden = o.mlp_hidden;
   if (!o.activation.empty()) config.activation = activation_from_name(o.activation);
-  if (o.qkv_bias) config.qkv_bias = *o.qkv_bias;
+  if (!o.qkv_bias.empty()) config.qkv_bias = o.qkv_bias == "true";
   config.dropout = o.dropout;
   return config;
 }
@@ -164,13 +167,14 @@ void options_from_json(std::string_view text, std::string_view source, TrainOpti
     try {
       from_json(json[name], field);
     } catch (const std::exception&) {
-      fail(ErrorKind::kUse, "{}: \"{}\" is {}; its type or range is wrong, see tril train --help", source, name,
-           json[name].dump());
+      fail(ErrorKind::kUse, "{}: \"{}\" is {}; its type or range is wrong, see tril train --help", source,
+           name, json[name].dump());
     }
   });
   for (const auto& [key, value] : json.items()) {
     check_use(std::find(known.begin(), known.end(), key) != known.end(),
-              "{}: unknown option \"{}\"; use the names of tril train --help without the dashes", source, key);
+              "{}: unknown option \"{}\"; use the names of tril train --help without the dashes", source,
+              key);
   }
   options = result;
 }

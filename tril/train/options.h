@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +16,8 @@ struct TrainOptions {
   std::string arch = "gpt";
   int64_t layers = 0, heads = 0, kv_heads = 0, channels = 0, head_size = 0, mlp_hidden = 0, context = 0;
   float dropout = 0;
-  std::string activation;        // "" : the architecture's
-  std::optional<bool> qkv_bias;  // nothing: the architecture's
+  std::string activation;  // "" : the architecture's
+  std::string qkv_bias;    // "true", "false", or "" : the architecture's
 
   std::string tokenizer;  // "", "char", "byte", "bpe" or a tokenizer.json
   int64_t vocab = 0;      // of a byte-pair tokenizer that is trained

@@ -46,15 +46,14 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
       optimizer_(parameters_, options_),
       session_(model_, executor, options_.batch, config_.context),
       best_validation_loss_(std::numeric_limits<double>::infinity()) {
-  parameters_.initialize(options_.seed);
+  parameters_.initialize(options_.seed, executor);
   session_.context().training = true;
   session_.context().seed = options_.seed;
-  if (!corpus_.train.empty())
-    sampler_.emplace(corpus_.train, options_.batch, config_.context, options_.seed);
+  if (!corpus_.train.empty()) sampler_.emplace(corpus_.train, options_.batch, config_.context, options_.seed);
   if (!corpus_.validation.empty()) {
     windows_.emplace(corpus_.validation, options_.batch, config_.context);
     evaluation_session_ = std::make_unique<Session<Transformer>>(model_, executor, options_.batch,
-                                                                 config_.context, /*with_backward=*/false);
+                                                                 config_.context, /*backward=*/false);
   }
 }
 
@@ -115,18 +114,20 @@ void Trainer::report_non_finite(double loss, double norm) {
       const View& view = gradient ? item.weight->gradient : item.weight->value;
       const int64_t bad = first_bad(executor_, view);
       if (bad < 0) continue;
-      where = fmt::format("the first bad tensor is the {} {} {}, element {} is {}", gradient ? "gradient of" : "weight",
-                          item.info.name, item.info.shape.to_string(), bad, view.f32()[bad]);
+      where = fmt::format("the first bad tensor is the {} {} {}, element {} is {}",
+                          gradient ? "gradient of" : "weight", item.info.name, item.info.shape.to_string(),
+                          bad, view.f32()[bad]);
       parameters_.zero_gradients();
       fail(ErrorKind::kNumerics,
-           "step {}: loss {}, gradient norm {}; {}. This step was not applied; resume from the last checkpoint "
+           "step {}: loss {}, gradient norm {}; {}. This step was not applied; resume from the last "
+           "checkpoint "
            "with a lower --learning-rate or a --clip",
            steps_done_ + 1, loss, norm, where);
     }
   }
   parameters_.zero_gradients();
-  fail(ErrorKind::kNumerics, "step {}: loss {}, gradient norm {}; {}. This step was not applied", steps_done_ + 1,
-       loss, norm, where);
+  fail(ErrorKind::kNumerics, "step {}: loss {}, gradient norm {}; {}. This step was not applied",
+       steps_done_ + 1, loss, norm, where);
 }
 
 double Trainer::evaluate_batch(const Batch& batch) {
@@ -135,7 +136,8 @@ double Trainer::evaluate_batch(const Batch& batch) {
 }
 
 Evaluation Trainer::evaluate() {
-  check_use(windows_.has_value(), "evaluation: there are no validation tokens; give a --val-fraction above 0");
+  check_use(windows_.has_value(),
+            "evaluation: there are no validation tokens; give a --val-fraction above 0");
   const int64_t available = windows_->batches();
   const int64_t asked = options_.eval_batches == 0 ? available : std::min(options_.eval_batches, available);
   Evaluation out;
@@ -167,38 +169,31 @@ void Trainer::save(const Path& run, const std::string& options_json) {
     const int64_t bad = first_bad(executor_, item.weight->value);
     if (bad >= 0) {
       fail(ErrorKind::kNumerics,
-           "step {}: weight {} is {} at element {}; not saved, the older checkpoints stay. Resume from the last one "
+           "step {}: weight {} is {} at element {}; not saved, the older checkpoints stay. Resume from the "
+           "last one "
            "with a lower --learning-rate",
            steps_done_, item.info.name, item.weight->value.f32()[bad], bad);
     }
   }
-  save_checkpoint(run, parameters_, optimizer_,
-                  {.step = steps_done_, .best_validation_loss = best_validation_loss_, .options_json = options_json},
-                  options_.keep);
+  save_checkpoint(
+      run, parameters_, optimizer_,
+      {.step = steps_done_, .best_validation_loss = best_validation_loss_, .options_json = options_json},
+      options_.keep);
 }
 
-Trainer::Memory Trainer::plan_memory(const TransformerConfig& config, const TrainOptions& options, int threads) {
+Trainer::Memory Trainer::plan_memory(const TransformerConfig& config, const TrainOptions& options,
+                                     int threads) {
   Transformer model(config.resolved());
   const Parameters parameters(model, Parameters::Memory::kDry);
   Memory out;
   out.parameters = parameters.bytes();
   out.gradients = parameters.gradient_bytes();
   out.moments = 2 * parameters.bytes();
-  DryExecutor executor(threads);
-  const int64_t batch = options.batch, time = model.config().context;
   for (const bool backward : {true, false}) {
     if (!backward && options.val_fraction == 0) continue;
-    Arena saved = Arena::dry(), scratch = Arena::dry();
-    Transformer::State state = model.plan(saved, batch, time, backward);
-    const Context context{executor, scratch, backward};
-    const Batch shape{.batch = batch, .time = time, .counted_targets = batch * time};
-    if (backward) {
-      model.forward_backward(context, shape, state);
-    } else {
-      model.loss(context, shape, state);
-    }
-    out.activations += saved.peak();
-    out.scratch += scratch.peak();
+    const SessionBytes bytes = session_bytes(model, threads, options.batch, model.config().context, backward);
+    out.activations += bytes.saved;
+    out.scratch += bytes.scratch;
   }
   return out;
 }
