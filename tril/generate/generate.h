@@ -40,7 +40,7 @@ class Decoder {
 };
 
 // Appends up to max_tokens to `prompt` (at least one token), calling on_token for each new one; stops when
-// on_token returns false or end_of_text (if >= 0) is drawn. Returns the new tokens.
+// on_token returns false or end_of_text (if >= 0) is drawn. Returns the new tokens, without end_of_text.
 std::vector<int32_t> generate(Transformer& model, Executor& executor, std::span<const int32_t> prompt,
                               int64_t max_tokens, const SamplerOptions& options, int32_t end_of_text = -1,
                               const std::function<bool(int32_t)>& on_token = {});
