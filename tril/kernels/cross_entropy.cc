@@ -1,0 +1,64 @@
+#include "tril/kernels/cross_entropy.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tril/kernels/chunks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tril/kernels/cross_entropy.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "tril/kernels/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tril::HWY_NAMESPACE {
+namespace {
+
+// One row: the loss is returned; with a gradient_scale the logits become their gradients. Three passes over a
+// row that stays in the cache: max, exp and sum, scale.
+float cross_entropy_row(size_t vocabulary, float* logits, size_t target, float gradient_scale) {
+  const float max = row_max(vocabulary, logits);
+  const double target_logit = logits[target];
+  const bool gradient = gradient_scale != 0;
+  const double sum =
+      gradient ? exp_and_sum<true>(vocabulary, max, logits) : exp_and_sum<false>(vocabulary, max, logits);
+  if (gradient) {
+    // (softmax - 1) as (exp - sum) / sum: close to 0 where the prediction is right.
+    const double target_exp = logits[target];
+    scale_row(vocabulary, static_cast<float>(gradient_scale / sum), logits);
+    logits[target] = static_cast<float>((target_exp - sum) / sum * gradient_scale);
+  }
+  return static_cast<float>(std::log(sum) + (max - target_logit));
+}
+
+}  // namespace
+}  // namespace tril::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tril {
+
+HWY_EXPORT(cross_entropy_row);
+
+void cross_entropy(Executor& executor, int64_t rows, int64_t vocabulary, float* logits,
+                   const int32_t* targets, const uint8_t* mask, float gradient_scale, float* losses) {
+  parallel_for(executor, rows, rows_per_chunk(vocabulary), [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      float* row = logits + n * vocabulary;
+      const bool masked = mask != nullptr && mask[n] == 0;
+      const bool valid = targets[n] >= 0 && targets[n] < vocabulary;
+      if (masked || !valid) {
+        const float value = masked ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+        losses[n] = value;
+        if (gradient_scale != 0) std::fill(row, row + vocabulary, value);
+        continue;
+      }
+      losses[n] = HWY_DYNAMIC_DISPATCH(cross_entropy_row)(static_cast<size_t>(vocabulary), row,
+                                                          static_cast<size_t>(targets[n]), gradient_scale);
+    }
+  });
+}
+
+}  // namespace tril
+#endif  // HWY_ONCE

@@ -1,0 +1,199 @@
+#include "tril/kernels/layer_norm.h"
+
+#include <cmath>
+
+#include "tril/kernels/chunks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tril/kernels/layer_norm.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "tril/kernels/rows-inl.h"
+
+#ifndef TRIL_KERNELS_LAYER_NORM_ROWS_
+#define TRIL_KERNELS_LAYER_NORM_ROWS_
+namespace tril {
+namespace {
+
+// A chunk of rows of the backward pass.
+struct BackwardRows {
+  size_t rows, channels;
+  const float* x;
+  const float* weight;
+  const float* mean;
+  const float* rstd;
+  const float* dy;
+  float* dx;
+  float* dweight;  // the sums over these rows; overwritten
+  float* dbias;
+};
+
+}  // namespace
+}  // namespace tril
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tril::HWY_NAMESPACE {
+namespace {
+
+// y = (x - mean) * rstd * weight + bias
+HWY_INLINE void apply_row(size_t channels, const float* x, const float* weight, const float* bias, float mean,
+                          float rstd, float* y) {
+  const FloatTag d;
+  const FloatVector m = hn::Set(d, mean), r = hn::Set(d, rstd);
+  if (bias != nullptr) {
+    for_each_vector(channels, [&](size_t c, auto access) HWY_ATTR {
+      const FloatVector xhat = hn::Mul(hn::Sub(access.load(x + c), m), r);
+      access.store(hn::MulAdd(xhat, access.load(weight + c), access.load(bias + c)), y + c);
+    });
+  } else {
+    for_each_vector(channels, [&](size_t c, auto access) HWY_ATTR {
+      const FloatVector xhat = hn::Mul(hn::Sub(access.load(x + c), m), r);
+      access.store(hn::Mul(xhat, access.load(weight + c)), y + c);
+    });
+  }
+}
+
+void apply_rows(size_t rows, size_t channels, const float* x, const float* weight, const float* bias,
+                const float* mean, const float* rstd, float* y) {
+  for (size_t n = 0; n < rows; ++n) {
+    apply_row(channels, x + n * channels, weight, bias, mean[n], rstd[n], y + n * channels);
+  }
+}
+
+void forward_rows(size_t rows, size_t channels, const float* x, const float* weight, const float* bias,
+                  float* y, float* mean, float* rstd) {
+  const FloatTag d;
+  const double size = static_cast<double>(channels);
+  for (size_t n = 0; n < rows; ++n) {
+    const float* row = x + n * channels;
+    mean[n] = static_cast<float>(
+        sum_of(channels, [&](size_t c, auto access) HWY_ATTR { return access.load(row + c); }) / size);
+    // The variance from deviations: the mean of squares minus the square of the mean would cancel.
+    const FloatVector m = hn::Set(d, mean[n]);
+    const double squares = sum_of(channels, [&](size_t c, auto access) HWY_ATTR {
+      const FloatVector deviation = hn::Sub(access.load(row + c), m);
+      return hn::Mul(deviation, deviation);
+    });
+    rstd[n] = static_cast<float>(1.0 / std::sqrt(squares / size + kLayerNormEpsilon));
+    apply_row(channels, row, weight, bias, mean[n], rstd[n], y + n * channels);
+  }
+}
+
+// One row: dx, and the row's terms added to the sums.
+template <bool kAccumulate>
+HWY_INLINE void backward_row(const BackwardRows& p, size_t n) {
+  const FloatTag d;
+  const float* x = p.x + n * p.channels;
+  const float* dy = p.dy + n * p.channels;
+  float* dx = p.dx + n * p.channels;
+  const FloatVector mean = hn::Set(d, p.mean[n]), rstd = hn::Set(d, p.rstd[n]);
+  const double size = static_cast<double>(p.channels);
+  const double sum_g = sum_of(p.channels, [&](size_t c, auto access) HWY_ATTR {
+    return hn::Mul(access.load(dy + c), access.load(p.weight + c));
+  });
+  const double sum_gx = sum_of(p.channels, [&](size_t c, auto access) HWY_ATTR {
+    const FloatVector xhat = hn::Mul(hn::Sub(access.load(x + c), mean), rstd);
+    return hn::Mul(hn::Mul(access.load(dy + c), access.load(p.weight + c)), xhat);
+  });
+  const FloatVector avg_g = hn::Set(d, static_cast<float>(sum_g / size));
+  const FloatVector avg_gx = hn::Set(d, static_cast<float>(sum_gx / size));
+  for_each_vector(p.channels, [&](size_t c, auto access) HWY_ATTR {
+    const FloatVector xhat = hn::Mul(hn::Sub(access.load(x + c), mean), rstd);
+    const FloatVector dyc = access.load(dy + c);
+    const FloatVector g = hn::Mul(dyc, access.load(p.weight + c));
+    // dx = rstd * (g - avg(g) - xhat * avg(g * xhat))
+    const FloatVector projected = hn::NegMulAdd(xhat, avg_gx, hn::Sub(g, avg_g));
+    if constexpr (kAccumulate) {
+      access.store(hn::MulAdd(projected, rstd, access.load(dx + c)), dx + c);
+    } else {
+      access.store(hn::Mul(projected, rstd), dx + c);
+    }
+    access.store(hn::MulAdd(dyc, xhat, access.load(p.dweight + c)), p.dweight + c);
+    access.store(hn::Add(dyc, access.load(p.dbias + c)), p.dbias + c);
+  });
+}
+
+void backward_rows(const BackwardRows& p, bool accumulate) {
+  std::fill(p.dweight, p.dweight + p.channels, 0.0f);
+  std::fill(p.dbias, p.dbias + p.channels, 0.0f);
+  for (size_t n = 0; n < p.rows; ++n) {
+    if (accumulate) {
+      backward_row<true>(p, n);
+    } else {
+      backward_row<false>(p, n);
+    }
+  }
+}
+
+void add_partials(size_t chunks, size_t stride, size_t count, const float* partials, float* out) {
+  add_partial_sums(chunks, stride, count, partials, out);
+}
+
+}  // namespace
+}  // namespace tril::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tril {
+
+HWY_EXPORT(apply_rows);
+HWY_EXPORT(forward_rows);
+HWY_EXPORT(backward_rows);
+HWY_EXPORT(add_partials);
+
+void layer_norm_forward(Executor& executor, int64_t rows, int64_t channels, const float* x,
+                        const float* weight, const float* bias, float* y, float* mean, float* rstd) {
+  parallel_for(executor, rows, rows_per_chunk(channels), [&](int64_t begin, int64_t end, int) {
+    HWY_DYNAMIC_DISPATCH(forward_rows)
+    (static_cast<size_t>(end - begin), static_cast<size_t>(channels), x + begin * channels, weight, bias,
+     y + begin * channels, mean + begin, rstd + begin);
+  });
+}
+
+void layer_norm_apply(Executor& executor, int64_t rows, int64_t channels, const float* x, const float* weight,
+                      const float* bias, const float* mean, const float* rstd, float* y) {
+  parallel_for(executor, rows, rows_per_chunk(channels), [&](int64_t begin, int64_t end, int) {
+    HWY_DYNAMIC_DISPATCH(apply_rows)
+    (static_cast<size_t>(end - begin), static_cast<size_t>(channels), x + begin * channels, weight, bias,
+     mean + begin, rstd + begin, y + begin * channels);
+  });
+}
+
+int64_t layer_norm_backward_workspace(int64_t rows, int64_t channels) {
+  return 2 * summed_chunks(rows, channels) * channels;
+}
+
+void layer_norm_backward(Executor& executor, int64_t rows, int64_t channels, const float* x,
+                         const float* weight, const float* mean, const float* rstd, const float* dy,
+                         float* dx, bool accumulate_dx, float* dweight, float* dbias, float* workspace) {
+  const int64_t grain = summed_rows_per_chunk(rows, channels);
+  const int64_t stride = 2 * channels;  // a chunk's sums: dweight, then dbias
+  parallel_for(executor, rows, grain, [&](int64_t begin, int64_t end, int) {
+    float* sums = workspace + begin / grain * stride;
+    const BackwardRows chunk{static_cast<size_t>(end - begin),
+                             static_cast<size_t>(channels),
+                             x + begin * channels,
+                             weight,
+                             mean + begin,
+                             rstd + begin,
+                             dy + begin * channels,
+                             dx + begin * channels,
+                             sums,
+                             sums + channels};
+    HWY_DYNAMIC_DISPATCH(backward_rows)(chunk, accumulate_dx);
+  });
+  const auto chunks = static_cast<size_t>(divide_up(rows, grain));
+  if (chunks == 0) return;
+  parallel_for(executor, channels, kSummedColumns, [&](int64_t begin, int64_t end, int) {
+    const auto count = static_cast<size_t>(end - begin);
+    HWY_DYNAMIC_DISPATCH(add_partials)
+    (chunks, static_cast<size_t>(stride), count, workspace + begin, dweight + begin);
+    if (dbias == nullptr) return;
+    HWY_DYNAMIC_DISPATCH(add_partials)
+    (chunks, static_cast<size_t>(stride), count, workspace + channels + begin, dbias + begin);
+  });
+}
+
+}  // namespace tril
+#endif  // HWY_ONCE
