@@ -12,7 +12,9 @@ namespace tril {
 
 using Path = std::filesystem::path;
 
-// A whole file, read-only, mapped; empty files map to an empty span. Directories are refused.
+// A whole regular file, read-only, mapped; empty files map to an empty span. Directories, pipes and devices
+// are refused. Replacing the file (AtomicFile) leaves the mapping as it was; a file that another program
+// shortens in place ends the process when the lost part is read (SIGBUS).
 class MappedFile {
  public:
   explicit MappedFile(const Path& path);
@@ -29,7 +31,10 @@ class MappedFile {
 };
 
 // A file that appears whole or not at all: written beside its place as "<name>.tmp", fsynced, renamed over
-// the old one, the directory fsynced. Without commit() the temporary is removed and the old file stays.
+// the old one, the directory fsynced. Without commit(), or when a call throws, the temporary is removed and
+// the old file stays. A link is replaced, not followed. An old file's permissions are kept; one that may not
+// be written, a directory, a pipe or a device is refused, and so is a file that another AtomicFile is writing
+// at the same time.
 class AtomicFile {
  public:
   explicit AtomicFile(const Path& path);
@@ -37,23 +42,29 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  // Throws kUse after commit() or after a call that threw.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
   void commit();
 
  private:
+  void open_temporary();
+  void discard() noexcept;
+
   Path path_, temporary_;
   int descriptor_ = -1;
 };
 
+// Also reads pipes and devices, to their end.
 std::string read_text_file(const Path& path);
 void write_file_atomic(const Path& path, std::string_view content);
 
-// Appends and flushes; for logs.
+// Appends and hands all to the system (no fsync); for logs.
 void append_to_file(const Path& path, std::string_view text);
 
+// Also the missing folders above it; each is made durable. Nothing if it is there.
 void make_directories(const Path& path);
-// rename + fsync of the parent directory; the target must not exist. For step folders.
+// rename + fsync of the parent directories; the target must not exist. For step folders.
 void rename_durably(const Path& from, const Path& to);
 void sync_directory(const Path& path);
 void remove_tree(const Path& path);  // nothing if absent

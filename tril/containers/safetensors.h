@@ -3,24 +3,25 @@
 //   u64 N | N bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {str:
 //   str}} | data
 //
-// Reading checks everything before it is trusted: header size, offsets, holes, overlaps, dtype and byte
+// Reading checks everything before it is trusted: header size, JSON, offsets, holes, overlaps, dtype and byte
 // counts, duplicate names. Errors are kData and name the file and the tensor.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "tril/base/files.h"
-#include "tril/tensor/view.h"
+#include "tril/tensor/tensor.h"
 
 namespace tril {
 
 struct NamedArray {
   std::string name;
-  std::string dtype;           // as in the file: "F32", "I64", ...
-  std::vector<int64_t> shape;  // any rank
-  std::span<const std::byte> bytes;
+  std::string dtype;                 // as in the file: "F32", "I64", ...
+  std::vector<int64_t> shape;        // any rank
+  std::span<const std::byte> bytes;  // aligned for its dtype
   int64_t elements() const;
 };
 
@@ -28,7 +29,7 @@ class SafetensorsFile {
  public:
   explicit SafetensorsFile(const Path& path);
 
-  const std::vector<NamedArray>& arrays() const { return arrays_; }  // in file order
+  const std::vector<NamedArray>& arrays() const { return arrays_; }  // in the order of their bytes
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const NamedArray* find(std::string_view name) const;  // null if absent
   const NamedArray& get(std::string_view name) const;   // throws kData naming file and tensor
@@ -40,11 +41,15 @@ class SafetensorsFile {
   Path path_;
   MappedFile file_;
   std::vector<NamedArray> arrays_;
+  std::map<std::string, size_t, std::less<>> index_;  // name -> place in arrays_
+  std::vector<AlignedBytes> copies_;                  // of arrays that lie unaligned in the file
   std::map<std::string, std::string> metadata_;
 };
 
-// Writes atomically; returns nothing half-written. F32, I32, I64, U8 ... per the views' dtypes; views must be
-// contiguous. Metadata always gets "format": "pt", without which transformers refuses the file.
+// Writes atomically; leaves nothing half-written. F32, I32, I64, U8 ... per the views' dtypes; views must be
+// contiguous and hold data, names be UTF-8 and unique (kUse otherwise). The largest element types come first,
+// then by name, as the reference writer does. Metadata always gets "format": "pt", without which transformers
+// refuses the file.
 struct NamedView {
   std::string name;
   ConstView view;

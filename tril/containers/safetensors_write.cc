@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tril/base/error.h"
+#include "tril/base/printable.h"
+#include "tril/containers/safetensors.h"
+
+namespace tril {
+namespace {
+
+// JSON text of a string; nlohmann-json refuses what is not UTF-8.
+std::string quoted(const Path& path, const std::string& text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::exception&) {
+    fail(ErrorKind::kUse, "{}: cannot write the name \"{}\": it is not UTF-8; rename it",
+         printable(path.native(), 4096), printable(text));
+  }
+}
+
+std::string dtype_name(const Path& path, const NamedView& array) {
+  const DTypeInfo& info = dtype_info(array.view.dtype);
+  check_use(info.block_elements == 1,
+            "{}: tensor \"{}\": safetensors cannot hold {}; write f32, or another format",
+            printable(path.native(), 4096), printable(array.name), info.name);
+  std::string name(info.name);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return name;
+}
+
+void check_writable(const Path& path, const std::vector<const NamedView*>& sorted) {
+  std::vector<std::string_view> names;
+  for (const NamedView* a : sorted) {
+    check_use(a->name != "__metadata__", "{}: a tensor cannot be named \"__metadata__\"; rename it",
+              printable(path.native(), 4096));
+    check_use(a->view.contiguous(), "{}: tensor \"{}\": the view {} is strided; copy it first",
+              printable(path.native(), 4096), printable(a->name), a->view.shape.to_string());
+    check_use(a->view.data != nullptr || a->view.elements() == 0, "{}: tensor \"{}\": the view has no data",
+              printable(path.native(), 4096), printable(a->name));
+    names.push_back(a->name);
+  }
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  check_use(twice == names.end(), "{}: two tensors are named \"{}\"; rename one",
+            printable(path.native(), 4096), printable(twice == names.end() ? "" : *twice));
+}
+
+std::string header_text(const Path& path, const std::vector<const NamedView*>& sorted,
+                        const std::map<std::string, std::string>& metadata) {
+  std::string header = "{\"__metadata__\":{";
+  for (const auto& [key, value] : metadata)
+    header += fmt::format("{}:{},", quoted(path, key), quoted(path, value));
+  header.back() = '}';
+  int64_t offset = 0;
+  for (const NamedView* a : sorted) {
+    std::string shape;
+    for (int i = 0; i < a->view.shape.rank(); ++i)
+      shape += fmt::format("{}{}", i ? "," : "", a->view.shape[i]);
+    const int64_t end = checked_add(offset, dtype_bytes(a->view.dtype, a->view.elements()));
+    header += fmt::format(",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                          quoted(path, a->name), dtype_name(path, *a), shape, offset, end);
+    offset = end;
+  }
+  header += '}';
+  header.resize((header.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
+  return header;
+}
+
+}  // namespace
+
+void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
+                       std::map<std::string, std::string> metadata) {
+  metadata["format"] = "pt";
+  std::vector<const NamedView*> sorted;
+  for (const NamedView& a : arrays) sorted.push_back(&a);
+  const auto element_bytes = [](const NamedView* a) { return dtype_info(a->view.dtype).block_bytes; };
+  std::sort(sorted.begin(), sorted.end(), [&](const NamedView* a, const NamedView* b) {
+    if (element_bytes(a) != element_bytes(b)) return element_bytes(a) > element_bytes(b);
+    return a->name < b->name;
+  });
+  check_writable(path, sorted);
+  const std::string header = header_text(path, sorted, metadata);
+  check_use(header.size() <= 100'000'000,
+            "{}: the names need {} bytes, above the format's 100000000; write fewer",
+            printable(path.native(), 4096), header.size());
+  AtomicFile file(path);
+  const uint64_t size = header.size();
+  file.write(std::as_bytes(std::span(&size, 1)));
+  file.write(header);
+  for (const NamedView* a : sorted)
+    file.write({a->view.data, static_cast<size_t>(dtype_bytes(a->view.dtype, a->view.elements()))});
+  file.commit();
+}
+
+}  // namespace tril
