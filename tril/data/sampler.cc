@@ -1,0 +1,84 @@
+#include "tril/data/sampler.h"
+
+#include <algorithm>
+
+#include "tril/base/error.h"
+#include "tril/base/sizes.h"
+
+namespace tril {
+namespace {
+
+size_t checked_elements(int64_t batch, int64_t time) {
+  check_use(batch >= 1 && batch < (int64_t{1} << 32) && time >= 1,
+            "batch {} of windows of {} tokens: both must be at least 1", batch, time);
+  return static_cast<size_t>(checked_multiply(batch, time));
+}
+
+}  // namespace
+
+WindowSampler::WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed)
+    : tokens_(tokens), batch_(batch), time_(time), random_(seed, "windows") {
+  const size_t elements = checked_elements(batch, time);
+  check_use(std::ssize(tokens) > time,
+            "{} tokens hold no window of {} and the token after it; give more text or a smaller --context",
+            tokens.size(), time);
+  inputs_.resize(elements);
+  targets_.resize(elements);
+  out_.batch = batch;
+  out_.time = time;
+  out_.tokens = inputs_.data();
+  out_.targets = targets_.data();
+  out_.counted_targets = batch * time;
+}
+
+const Batch& WindowSampler::sample(int64_t step) {
+  check_use(step >= 0, "window sampler: step {} is negative", step);
+  const auto starts = static_cast<uint64_t>(std::ssize(tokens_) - time_);
+  for (int64_t row = 0; row < batch_; ++row) {
+    const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(row);
+    const auto start = static_cast<std::ptrdiff_t>(random_.below(draw, starts));
+    std::copy_n(tokens_.begin() + start, time_, inputs_.begin() + row * time_);
+    std::copy_n(tokens_.begin() + start + 1, time_, targets_.begin() + row * time_);
+  }
+  return out_;
+}
+
+SequentialWindows::SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time)
+    : tokens_(tokens), batch_(batch), time_(time) {
+  const size_t elements = checked_elements(batch, time);
+  inputs_.resize(elements);
+  targets_.resize(elements);
+  mask_.resize(elements);
+  out_.batch = batch;
+  out_.time = time;
+  out_.tokens = inputs_.data();
+  out_.targets = targets_.data();
+}
+
+int64_t SequentialWindows::batches() const {
+  const int64_t targets = std::max<int64_t>(std::ssize(tokens_) - 1, 0);
+  return divide_up(divide_up(targets, time_), batch_);
+}
+
+const Batch& SequentialWindows::get(int64_t index) {
+  check_use(index >= 0 && index < batches(), "windows: batch {} of {}", index, batches());
+  const int64_t targets = std::ssize(tokens_) - 1;
+  out_.counted_targets = 0;
+  for (int64_t row = 0; row < batch_; ++row) {
+    const int64_t start = (index * batch_ + row) * time_;
+    const int64_t length = std::clamp<int64_t>(targets - start, 0, time_);
+    const auto fill = [&](auto& to, std::span<const int32_t> from) {
+      std::copy_n(from.begin() + (length > 0 ? start : 0), length, to.begin() + row * time_);
+      std::fill_n(to.begin() + row * time_ + length, time_ - length, 0);
+    };
+    fill(inputs_, tokens_);
+    fill(targets_, tokens_.subspan(1));
+    std::fill_n(mask_.begin() + row * time_, length, uint8_t{1});
+    std::fill_n(mask_.begin() + row * time_ + length, time_ - length, uint8_t{0});
+    out_.counted_targets += length;
+  }
+  out_.loss_mask = out_.counted_targets == batch_ * time_ ? nullptr : mask_.data();
+  return out_;
+}
+
+}  // namespace tril
