@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "tril/base/error.h"
+#include "tril/base/printable.h"
 #include "tril/text/hash.h"
 #include "tril/text/utf8.h"
 
@@ -50,10 +51,10 @@ std::vector<Path> text_files(const Path& folder) {
     std::error_code ignored;
     if (at->path().extension() == ".txt" && at->is_regular_file(ignored)) files.push_back(at->path());
   }
-  check_data(!error, "{}: the folder cannot be read: {}; check its permissions", folder.string(),
+  check_data(!error, "{}: the folder cannot be read: {}; check its permissions", printable(folder.string()),
              error.message());
   check_data(!files.empty(), "{}: no *.txt files in this folder or below; name the files themselves",
-             folder.string());
+             printable(folder.string()));
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -62,15 +63,15 @@ void add_folder(const Path& folder, std::vector<Document>& out, int64_t& skipped
   const size_t before = out.size();
   const std::vector<Path> files = text_files(folder);
   for (const Path& file : files) {
-    std::string text = checked_text(read_text_file(file), file.string());
+    std::string text = checked_text(read_text_file(file), printable(file.string()));
     if (text.empty()) {
       ++skipped;
     } else {
       out.push_back({file.string(), std::move(text)});
     }
   }
-  check_data(out.size() > before, "{}: all {} *.txt files are empty; give files with text", folder.string(),
-             files.size());
+  check_data(out.size() > before, "{}: all {} *.txt files are empty; give files with text",
+             printable(folder.string()), files.size());
 }
 
 // The largest character border at or below `at`; text is valid UTF-8.
@@ -88,8 +89,8 @@ std::string origin(std::span<const Document> documents, std::string_view piece) 
   for (const Document& document : documents) {
     const char* begin = document.text.data();
     if (piece.data() < begin || piece.data() >= begin + document.text.size()) continue;
-    if (piece.data() == begin) return document.name;
-    return fmt::format("{}, from byte {}", document.name, piece.data() - begin);
+    if (piece.data() == begin) return printable(document.name);
+    return fmt::format("{}, from byte {}", printable(document.name), piece.data() - begin);
   }
   return "text";
 }
@@ -129,8 +130,9 @@ std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* sk
       continue;
     }
     const std::string name = path == "-" ? "standard input" : path.string();
-    std::string text = checked_text(path == "-" ? read_standard_input() : read_text_file(path), name);
-    check_data(!text.empty(), "{}: empty; give a file with text", name);
+    std::string text =
+        checked_text(path == "-" ? read_standard_input() : read_text_file(path), printable(name));
+    check_data(!text.empty(), "{}: empty; give a file with text", printable(name));
     documents.push_back({name, std::move(text)});
   }
   if (skipped_empty != nullptr) *skipped_empty = skipped;

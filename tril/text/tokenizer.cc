@@ -1,6 +1,7 @@
 #include "tril/text/tokenizer.h"
 
 #include "tril/base/error.h"
+#include "tril/base/printable.h"
 #include "tril/text/byte_alphabet.h"
 #include "tril/text/hash.h"
 #include "tril/text/tokenizer_parts.h"
@@ -17,9 +18,7 @@ void add_end_of_text(TokenizerParts& parts) {
 std::string describe_character(std::string_view text, size_t at) {
   const std::string_view bytes = text.substr(at, static_cast<size_t>(utf8_length(text, at)));
   const char32_t code_point = utf8_decode(text, at);
-  const bool control = code_point < 0x20 || (code_point >= 0x7F && code_point < 0xA0);
-  const auto number = static_cast<uint32_t>(code_point);
-  return control ? fmt::format("U+{:04X}", number) : fmt::format("'{}' (U+{:04X})", bytes, number);
+  return fmt::format("'{}' (U+{:04X})", printable(bytes), static_cast<uint32_t>(code_point));
 }
 
 }  // namespace
@@ -128,7 +127,7 @@ Tokenizer Tokenizer::bytes(bool with_end_of_text) {
 
 Tokenizer Tokenizer::load(const Path& path) {
   const MappedFile file(path);
-  return Tokenizer(std::make_unique<Impl>(parse_tokenizer_json(file.text(), path.string())));
+  return Tokenizer(std::make_unique<Impl>(parse_tokenizer_json(file.text(), printable(path.string()))));
 }
 
 void Tokenizer::save(const Path& path) const { write_file_atomic(path, format_tokenizer_json(impl_->parts)); }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tril/base/error.h"
+#include "tril/base/printable.h"
 #include "tril/text/byte_alphabet.h"
 #include "tril/text/tokenizer_parts.h"
 #include "tril/text/utf8.h"
@@ -25,7 +26,7 @@ class Reader {
         return true;
       });
     } catch (const Json::exception& error) {
-      refuse("is not JSON ({}); copy it again from where it came", error.what());
+      refuse("is not JSON ({}); copy it again from where it came", printable(error.what()));
     }
   }
 
