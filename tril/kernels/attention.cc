@@ -1,0 +1,138 @@
+#include "tril/kernels/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tril/base/error.h"
+#include "tril/kernels/attention_plan.h"
+
+namespace tril {
+namespace attention {
+
+Problem::Problem(const AttentionShape& s, const AttentionOptions& o)
+    : shape(s),
+      options(o),
+      scale(o.scale != 0 ? o.scale
+                         : static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head_size)))) {}
+
+int64_t Problem::key_end(int64_t query_end) const {
+  if (!options.causal) return shape.key_length;
+  return std::clamp<int64_t>(query_end + options.query_offset, 0, shape.key_length);
+}
+
+Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key_tile) {
+  const AttentionShape& s = problem.shape;
+  Tile t;
+  t.query = query_tile * kTile;
+  t.queries = std::min(kTile, s.query_length - t.query);
+  t.key = key_tile * kTile;
+  t.keys = std::min(kTile, s.key_length - t.key);
+  const int64_t offset = problem.options.query_offset;
+  t.diagonal = problem.options.causal ? std::min(kTile, t.query + offset - t.key) : kTile;
+  t.sight = t.queries + t.diagonal <= 0 ? Sight::kNone
+            : t.diagonal >= t.keys - 1  ? Sight::kAll
+                                        : Sight::kPart;
+  t.by_document = false;
+  t.key_documents = nullptr;
+  if (!problem.options.documents || t.sight == Sight::kNone) return t;
+
+  // Ranges of ids that do not meet: nothing is visible. One id on both sides: documents hide nothing.
+  const int32_t* documents = problem.options.documents + batch * s.key_length;
+  t.key_documents = documents + t.key;
+  std::fill_n(std::copy_n(documents + t.query + offset, t.queries, t.query_documents), kTile - t.queries, 0);
+  const auto [query_low, query_high] = std::minmax_element(t.query_documents, t.query_documents + t.queries);
+  const auto [key_low, key_high] = std::minmax_element(t.key_documents, t.key_documents + t.keys);
+  if (*query_low > *key_high || *key_low > *query_high) {
+    t.sight = Sight::kNone;
+  } else if (*query_low != *query_high || *key_low != *key_high) {
+    t.sight = Sight::kPart;
+    t.by_document = true;
+  }
+  return t;
+}
+
+namespace {
+
+struct Cursor {
+  int64_t used = 0;
+  int64_t take(int64_t a, int64_t b = 1) {
+    const int64_t start = used;
+    used = checked_add(used, round_up(checked_multiply(a, b), kPad));
+    return start;
+  }
+};
+
+}  // namespace
+
+ForwardLayout::ForwardLayout(const Problem& p) {
+  Cursor c;
+  keys = c.take(p.shape.key_length, p.row());
+  values = c.take(p.shape.key_length, p.row());
+  values_poison = c.take(p.key_tiles());
+  rows = c.take(kTile, p.row());
+  queries = c.take(p.row(), kTile);
+  scores = c.take(kTile, kTile);
+  keep = c.take(kTile, kTile);
+  output = c.take(kTile, p.row());
+  maximum = c.take(kTile);
+  sum = c.take(kTile);
+  decay = c.take(kTile);
+  size = c.used;
+}
+
+BackwardLayout::BackwardLayout(const Problem& p) {
+  Cursor c;
+  const int64_t query_rows = checked_multiply(p.query_tiles(), kTile);
+  for (int64_t* offset : {&keys, &values, &dkeys, &dvalues}) *offset = c.take(p.shape.key_length, p.row());
+  for (int64_t* offset : {&queries, &douts, &dqueries}) *offset = c.take(query_rows, p.row());
+  for (int64_t* offset : {&queries_across, &douts_across}) *offset = c.take(query_rows, p.row());
+  for (int64_t* offset : {&outs, &outs_across}) *offset = c.take(kTile, p.row());
+  keys_poison = c.take(p.key_tiles());
+  for (int64_t* offset : {&queries_poison, &douts_poison}) *offset = c.take(p.query_tiles());
+  for (int64_t* offset : {&maximum, &inverse_sum, &delta}) *offset = c.take(query_rows);
+  for (int64_t* offset : {&weights, &dscores, &keep}) *offset = c.take(kTile, kTile);
+  size = c.used;
+}
+
+}  // namespace attention
+
+void check_attention(const AttentionShape& s, const AttentionOptions& o) {
+  check_use(s.batch > 0 && s.query_heads > 0 && s.kv_heads > 0 && s.query_length > 0 && s.key_length > 0 &&
+                s.head_size > 0,
+            "attention: every size must be positive, but batch = {}, query_heads = {}, kv_heads = {}, "
+            "query_length = {}, key_length = {}, head_size = {}",
+            s.batch, s.query_heads, s.kv_heads, s.query_length, s.key_length, s.head_size);
+  check_use(s.query_heads % s.kv_heads == 0,
+            "attention: query_heads = {} is not a multiple of kv_heads = {}; every key/value head serves the "
+            "same number of query heads",
+            s.query_heads, s.kv_heads);
+  constexpr int64_t kMaxLength = std::numeric_limits<int32_t>::max() - attention::kTile;
+  check_use(s.query_length <= kMaxLength && s.key_length <= kMaxLength,
+            "attention: query_length = {} and key_length = {} must not exceed {}", s.query_length,
+            s.key_length, kMaxLength);
+  constexpr int64_t kMaxHeadSize = 1 << 16;
+  check_use(s.head_size <= kMaxHeadSize, "attention: head_size = {} must not exceed {}", s.head_size,
+            kMaxHeadSize);
+  const int64_t heads = checked_multiply(s.batch, s.query_heads);
+  check_use(heads <= std::numeric_limits<uint32_t>::max(),
+            "attention: batch * query_heads = {} * {} does not fit in 32 bits; use a smaller batch", s.batch,
+            s.query_heads);
+  checked_multiply(checked_multiply(heads, std::max(s.query_length, s.key_length)), s.head_size);
+  check_use(std::isfinite(o.scale), "attention: scale = {} is not finite; 0 means 1 / sqrt(head_size)",
+            o.scale);
+  check_use(o.dropout >= 0 && o.dropout < 1, "attention: dropout = {} is outside [0, 1)", o.dropout);
+  check_use(std::abs(o.query_offset) <= kMaxLength, "attention: |query_offset| = {} must not exceed {}",
+            o.query_offset, kMaxLength);
+  check_use(!o.documents || (o.query_offset >= 0 && s.query_length <= s.key_length - o.query_offset),
+            "attention: with documents every query needs its own id among the keys, but query_offset = {} and "
+            "query_length = {} do not fit in key_length = {}",
+            o.query_offset, s.query_length, s.key_length);
+}
+
+int64_t attention_workspace(const AttentionShape& shape, int threads) {
+  const attention::Problem problem(shape, {});
+  return checked_multiply(std::max(attention::ForwardLayout(problem).size, attention::BackwardLayout(problem).size),
+                          threads);
+}
+
+}  // namespace tril

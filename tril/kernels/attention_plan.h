@@ -1,0 +1,105 @@
+// What attention's loops of every instruction set agree on: the arguments of a call, the size of a tile, who
+// sees whom in it, and how the workspace is cut.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tril/base/sizes.h"
+#include "tril/kernels/attention.h"
+
+namespace tril::attention {
+
+constexpr int64_t kTile = 64;         // queries and keys of a tile
+constexpr int64_t kStrip = 16;        // the staircase that covers a diagonal tile has steps of this size
+constexpr int64_t kPad = 16;          // floats of the widest vector: packed rows are padded to a multiple
+constexpr int64_t kQueryBlock = 256;  // queries that share one packing of the keys in forward
+
+struct Problem {
+  AttentionShape shape;
+  AttentionOptions options;
+  float scale;
+
+  Problem(const AttentionShape& s, const AttentionOptions& o);
+  int64_t group() const { return shape.query_heads / shape.kv_heads; }
+  int64_t row() const { return round_up(shape.head_size, kPad); }  // floats of a packed row
+  int64_t query_tiles() const { return divide_up(shape.query_length, kTile); }
+  int64_t key_tiles() const { return divide_up(shape.key_length, kTile); }
+  int64_t query_blocks() const { return divide_up(shape.query_length, kQueryBlock); }
+  // Keys that the queries before `query_end` may see: [0, key_end).
+  int64_t key_end(int64_t query_end) const;
+};
+
+struct ForwardCall : Problem {
+  ConstHeadView query, key, value;
+  HeadView out;
+  float* running_max;
+  float* running_sum;
+};
+
+struct WeightsCall : Problem {
+  ConstHeadView query, key;
+  const float* running_max;
+  const float* running_sum;
+};
+
+struct BackwardCall : Problem {
+  ConstHeadView query, key, value, out;
+  const float* running_max;
+  const float* running_sum;
+  ConstHeadView dout;
+  HeadView dquery, dkey, dvalue;
+};
+
+enum class Sight { kNone, kPart, kAll };
+
+// Which of the keys [key, key + keys) the queries [query, query + queries) see. Rows are relative to the tile.
+struct Tile {
+  int64_t query, queries;
+  int64_t key, keys;
+  Sight sight;
+  int64_t diagonal;  // row q sees row k only if k <= q + diagonal; kTile where causality hides nothing
+  bool by_document;
+  int32_t query_documents[kTile];
+  const int32_t* key_documents;
+
+  bool visible(int64_t q, int64_t k) const {
+    return k <= q + diagonal && (!by_document || query_documents[q] == key_documents[k]);
+  }
+  // Rows of a strip: the whole tile unless the diagonal crosses it.
+  int64_t strip() const { return diagonal >= keys - 1 ? kTile : kStrip; }
+  // The first query, rounded down to a vector, that sees any of the keys from row k on.
+  int64_t first_query(int64_t k) const { return std::max<int64_t>(0, k - diagonal) / kStrip * kStrip; }
+  // One past the last key that any of the queries before row q_end sees.
+  int64_t last_key(int64_t q_end) const { return std::clamp<int64_t>(q_end + diagonal, 0, keys); }
+};
+
+Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key_tile);
+
+// Offsets, in floats, into one worker's part of the workspace.
+struct ForwardLayout {
+  explicit ForwardLayout(const Problem& problem);
+  int64_t keys, values;         // (Tk, row)
+  int64_t values_poison;        // (key tiles): 0, or NaN where a tile of values holds a NaN or an infinity
+  int64_t rows;                 // (kTile, row): queries before transposing
+  int64_t queries;              // (D, kTile)
+  int64_t scores, keep;         // (kTile, kTile), [key][query]
+  int64_t output;               // (kTile, row)
+  int64_t maximum, sum, decay;  // (kTile)
+  int64_t size;
+};
+
+struct BackwardLayout {
+  explicit BackwardLayout(const Problem& problem);
+  int64_t keys, values, dkeys, dvalues;         // (Tk, row)
+  int64_t queries, douts, dqueries;             // (Tq rounded up to tiles, row)
+  int64_t queries_across, douts_across;         // (query tiles, D, kTile)
+  int64_t outs, outs_across;                    // (kTile, row), (row, kTile)
+  int64_t keys_poison;                          // (key tiles)
+  int64_t queries_poison, douts_poison;         // (query tiles)
+  int64_t maximum, inverse_sum, delta;          // (Tq rounded up to tiles)
+  int64_t weights, dscores, keep;               // (kTile, kTile), [key][query]
+  int64_t size;
+};
+
+}  // namespace tril::attention

@@ -1,0 +1,177 @@
+// Softmax over score tiles [key][query]: queries lie in the lanes, so maxima and sums over the keys are
+// vertical.
+
+// clang-format off
+#if defined(TRIL_KERNELS_ATTENTION_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TRIL_KERNELS_ATTENTION_SOFTMAX_INL_H_
+#undef TRIL_KERNELS_ATTENTION_SOFTMAX_INL_H_
+#else
+#define TRIL_KERNELS_ATTENTION_SOFTMAX_INL_H_
+#endif
+// clang-format on
+
+#include <hwy/highway.h>
+
+#include <limits>
+
+#include "tril/kernels/attention_product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tril::attention::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Integers = hn::RebindToSigned<Floats>;
+using Unsigned = hn::RebindToUnsigned<Floats>;
+using FloatMask = hn::Mask<Floats>;
+
+// The maximum before any key: finite, so that its difference to itself is 0 and not NaN.
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+
+// e^x for x <= 0, error below 1 ulp; exactly 1 at 0; 0 below -87.3, where the result would be subnormal.
+// x = n ln 2 + r, |r| <= ln(2) / 2;  e^r = 1 + r + r^2 (c2 + c3 r + ... + c6 r^4), minimax to 2^-28.
+HWY_INLINE Vector exp_of_nonpositive(Vector x) {
+  const Floats d;
+  const Integers di;
+  // Adding 1.5 * 2^23 leaves n in the low bits of the sum. ln 2 in two parts: n times the first is exact.
+  const Vector rounder = hn::Set(d, 0x1.8p23f);
+  const Vector shifted = hn::MulAdd(x, hn::Set(d, 1.442695041f), rounder);
+  const Vector n = hn::Sub(shifted, rounder);
+  Vector r = hn::NegMulAdd(n, hn::Set(d, 0x1.63p-1f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  Vector y = hn::Set(d, 0x1.6a2384p-10f);
+  y = hn::MulAdd(y, r, hn::Set(d, 0x1.123a6ap-7f));
+  y = hn::MulAdd(y, r, hn::Set(d, 0x1.5558f4p-5f));
+  y = hn::MulAdd(y, r, hn::Set(d, 0x1.55549p-3f));
+  y = hn::MulAdd(y, r, hn::Set(d, 0x1.fffffcp-2f));
+  y = hn::MulAdd(hn::Mul(r, r), y, r);
+  y = hn::Add(y, hn::Set(d, 1.0f));
+  const auto power = hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, shifted)), hn::Set(di, 127 << 23));
+  y = hn::Mul(y, hn::BitCast(d, power));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), y);
+}
+
+// Lanes q, q + 1, ... that see key row k.
+HWY_INLINE FloatMask visible(const Tile& tile, int64_t k, int64_t q) {
+  const Floats d;
+  const Integers di;
+  const auto first = hn::Set(di, static_cast<int32_t>(k - tile.diagonal));
+  auto seen = hn::Not(hn::Lt(hn::Iota(di, static_cast<int32_t>(q)), first));
+  if (tile.by_document) {
+    seen = hn::And(seen, hn::Eq(hn::LoadU(di, tile.query_documents + q), hn::Set(di, tile.key_documents[k])));
+  }
+  return hn::RebindMask(d, seen);
+}
+
+struct AllVisible {
+  HWY_INLINE FloatMask operator()(int64_t, int64_t) const {
+    return hn::MaskFromVec(hn::BitCast(Floats(), hn::Set(Integers(), -1)));
+  }
+  static HWY_INLINE Vector scores(FloatMask, Vector s) { return s; }
+  static HWY_INLINE Vector weights(FloatMask, Vector p) { return p; }
+};
+
+struct PartVisible {
+  const Tile& tile;
+  HWY_INLINE FloatMask operator()(int64_t k, int64_t q) const { return visible(tile, k, q); }
+  // Selected after the product: what a hidden place held is gone, NaN or not.
+  static HWY_INLINE Vector scores(FloatMask m, Vector s) {
+    return hn::IfThenElse(m, s, hn::Set(Floats(), kLowest));
+  }
+  static HWY_INLINE Vector weights(FloatMask m, Vector p) { return hn::IfThenElseZero(m, p); }
+};
+
+// One past the last key row whose scores were computed for the lanes from q on: the strips k0 with
+// first_query(k0) <= q.
+inline int64_t scored_keys(const Tile& tile, int64_t q) {
+  return std::min(tile.keys, round_up(tile.last_key(q / kStrip * kStrip + kStrip), tile.strip()));
+}
+
+// m' = max(m, max_j s_ij), decay = exp(m - m'), p_ij = exp(s_ij - m') in place of s_ij,
+// l' = decay l + sum_j p_ij.
+template <class Visible>
+HWY_INLINE void running_softmax_of(const Tile& tile, Visible see, float* scores, float* maximum, float* sum,
+                                   float* decay) {
+  const Floats d;
+  for (int64_t q = 0; q < tile.queries; q += kLanes) {
+    const int64_t keys = scored_keys(tile, q);
+    const Vector before = hn::LoadU(d, maximum + q);
+    Vector m = before;
+    for (int64_t k = 0; k < keys; ++k) {
+      m = hn::Max(m, Visible::scores(see(k, q), hn::LoadU(d, scores + k * kTile + q)));
+    }
+    Vector l = hn::Zero(d);
+    for (int64_t k = 0; k < keys; ++k) {
+      float* const at = scores + k * kTile + q;
+      const Vector p = Visible::weights(see(k, q), exp_of_nonpositive(hn::Sub(hn::LoadU(d, at), m)));
+      l = hn::Add(l, p);
+      hn::StoreU(p, d, at);
+    }
+    const Vector fade = exp_of_nonpositive(hn::Sub(before, m));
+    hn::StoreU(m, d, maximum + q);
+    hn::StoreU(fade, d, decay + q);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, sum + q), fade, l), d, sum + q);
+  }
+}
+
+HWY_NOINLINE void running_softmax(const Tile& tile, float* scores, float* maximum, float* sum, float* decay) {
+  if (tile.sight == Sight::kAll) {
+    running_softmax_of(tile, AllVisible(), scores, maximum, sum, decay);
+  } else {
+    running_softmax_of(tile, PartVisible{tile}, scores, maximum, sum, decay);
+  }
+}
+
+// p_ij = exp(s_ij - m_i) / l_i in place of s_ij.
+template <class Visible>
+HWY_INLINE void weights_of(const Tile& tile, Visible see, const float* maximum, const float* inverse_sum,
+                           float* scores) {
+  const Floats d;
+  for (int64_t q = 0; q < tile.queries; q += kLanes) {
+    const int64_t keys = scored_keys(tile, q);
+    const Vector m = hn::LoadU(d, maximum + q), inverse = hn::LoadU(d, inverse_sum + q);
+    for (int64_t k = 0; k < keys; ++k) {
+      float* const at = scores + k * kTile + q;
+      const Vector p = hn::Mul(exp_of_nonpositive(hn::Sub(hn::LoadU(d, at), m)), inverse);
+      hn::StoreU(Visible::weights(see(k, q), p), d, at);
+    }
+  }
+}
+
+HWY_NOINLINE void recompute_weights(const Tile& tile, const float* maximum, const float* inverse_sum, float* scores) {
+  if (tile.sight == Sight::kAll) {
+    weights_of(tile, AllVisible(), maximum, inverse_sum, scores);
+  } else {
+    weights_of(tile, PartVisible{tile}, maximum, inverse_sum, scores);
+  }
+}
+
+// ds_ij = p_ij (dp_ij - delta_i) in place of dp_ij.
+template <class Visible>
+HWY_INLINE void dscores_of(const Tile& tile, Visible see, const float* weights, const float* delta,
+                           float* dscores) {
+  const Floats d;
+  for (int64_t q = 0; q < tile.queries; q += kLanes) {
+    const int64_t keys = scored_keys(tile, q);
+    const Vector mean = hn::LoadU(d, delta + q);
+    for (int64_t k = 0; k < keys; ++k) {
+      float* const at = dscores + k * kTile + q;
+      const Vector p = hn::LoadU(d, weights + k * kTile + q);
+      const Vector ds = hn::Mul(p, hn::Sub(hn::LoadU(d, at), mean));
+      hn::StoreU(Visible::weights(see(k, q), ds), d, at);
+    }
+  }
+}
+
+HWY_NOINLINE void softmax_backward(const Tile& tile, const float* weights, const float* delta, float* dscores) {
+  if (tile.sight == Sight::kAll) {
+    dscores_of(tile, AllVisible(), weights, delta, dscores);
+  } else {
+    dscores_of(tile, PartVisible{tile}, weights, delta, dscores);
+  }
+}
+
+}  // namespace tril::attention::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // TRIL_KERNELS_ATTENTION_SOFTMAX_INL_H_
