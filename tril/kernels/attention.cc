@@ -12,8 +12,7 @@ namespace attention {
 Problem::Problem(const AttentionShape& s, const AttentionOptions& o)
     : shape(s),
       options(o),
-      scale(o.scale != 0 ? o.scale
-                         : static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head_size)))) {}
+      scale(o.scale != 0 ? o.scale : static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head_size)))) {}
 
 int64_t Problem::key_end(int64_t query_end) const {
   if (!options.causal) return shape.key_length;
@@ -123,16 +122,17 @@ void check_attention(const AttentionShape& s, const AttentionOptions& o) {
   check_use(o.dropout >= 0 && o.dropout < 1, "attention: dropout = {} is outside [0, 1)", o.dropout);
   check_use(std::abs(o.query_offset) <= kMaxLength, "attention: |query_offset| = {} must not exceed {}",
             o.query_offset, kMaxLength);
-  check_use(!o.documents || (o.query_offset >= 0 && s.query_length <= s.key_length - o.query_offset),
-            "attention: with documents every query needs its own id among the keys, but query_offset = {} and "
-            "query_length = {} do not fit in key_length = {}",
-            o.query_offset, s.query_length, s.key_length);
+  check_use(
+      !o.documents || (o.query_offset >= 0 && s.query_length <= s.key_length - o.query_offset),
+      "attention: with documents every query needs its own id among the keys, but query_offset = {} and "
+      "query_length = {} do not fit in key_length = {}",
+      o.query_offset, s.query_length, s.key_length);
 }
 
 int64_t attention_workspace(const AttentionShape& shape, int threads) {
   const attention::Problem problem(shape, {});
-  return checked_multiply(std::max(attention::ForwardLayout(problem).size, attention::BackwardLayout(problem).size),
-                          threads);
+  return checked_multiply(
+      std::max(attention::ForwardLayout(problem).size, attention::BackwardLayout(problem).size), threads);
 }
 
 }  // namespace tril

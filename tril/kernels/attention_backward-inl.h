@@ -28,8 +28,8 @@ inline void add_over_queries(const Tile& tile, bool poisoned, int64_t row, const
   for (int64_t k = 0; k < tile.keys; k += tile.strip()) {
     const int64_t q = tile.first_query(k);
     if (q >= tile.queries) break;
-    product<Left::kByRows>(std::min(tile.strip(), tile.keys - k), row, tile.queries - q, weights + k * kTile + q,
-                           kTile, rows + q * row, row, sums + k * row, row, Added());
+    product<Left::kByRows>(std::min(tile.strip(), tile.keys - k), row, tile.queries - q,
+                           weights + k * kTile + q, kTile, rows + q * row, row, sums + k * row, row, Added());
   }
 }
 
@@ -86,8 +86,8 @@ class Backward {
 
   void pack_keys(int64_t batch, int64_t kv_head, int64_t t) {
     const int64_t first = t * kTile, count = std::min(kTile, call_.shape.key_length - first);
-    at(layout_.keys_poison)[t] = pack_rows(call_.key, batch, kv_head, first, count, head_size_, row_,
-                                           at(layout_.keys) + first * row_);
+    at(layout_.keys_poison)[t] =
+        pack_rows(call_.key, batch, kv_head, first, count, head_size_, row_, at(layout_.keys) + first * row_);
     pack_rows(call_.value, batch, kv_head, first, count, head_size_, row_, at(layout_.values) + first * row_);
   }
 
@@ -112,7 +112,8 @@ class Backward {
     float* const queries = at(layout_.queries) + first * row_;
     float* const douts = at(layout_.douts) + first * row_;
     float* const douts_across = at(layout_.douts_across) + t * kTile * row_;
-    at(layout_.queries_poison)[t] = pack_rows(call_.query, batch, head, first, count, head_size_, row_, queries);
+    at(layout_.queries_poison)[t] =
+        pack_rows(call_.query, batch, head, first, count, head_size_, row_, queries);
     at(layout_.douts_poison)[t] = pack_rows(call_.dout, batch, head, first, count, head_size_, row_, douts);
     clear(queries + count * row_, (padded - count) * row_);
     clear(douts + count * row_, (padded - count) * row_);
@@ -160,8 +161,8 @@ class Backward {
 };
 
 // weights (queries of tile t, Tk) of one head, recomputed as above.
-inline void weights_of_queries(const WeightsCall& call, int64_t batch, int64_t head, int64_t t, float* workspace,
-                               float* weights) {
+inline void weights_of_queries(const WeightsCall& call, int64_t batch, int64_t head, int64_t t,
+                               float* workspace, float* weights) {
   const ForwardLayout layout(call);
   const int64_t row = call.row(), head_size = call.shape.head_size, key_length = call.shape.key_length;
   const int64_t first = t * kTile, count = std::min(kTile, call.shape.query_length - first);
@@ -178,7 +179,8 @@ inline void weights_of_queries(const WeightsCall& call, int64_t batch, int64_t h
   for (int64_t k = 0; k < call.key_tiles(); ++k) {
     const Tile tile = look(call, batch, t, k);
     if (tile.sight == Sight::kNone) continue;
-    pack_rows(call.key, batch, head / call.group(), tile.key, tile.keys, head_size, row, workspace + layout.keys);
+    pack_rows(call.key, batch, head / call.group(), tile.key, tile.keys, head_size, row,
+              workspace + layout.keys);
     scores_of(tile, head_size, row, workspace + layout.keys, queries, call.scale, p);
     recompute_weights(tile, maximum, inverse_sum, p);
     for (int64_t q = 0; q < tile.queries; ++q) {

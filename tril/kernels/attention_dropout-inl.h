@@ -69,7 +69,8 @@ HWY_INLINE void philox(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, uint6
 #endif
 
 // keep_ij = 0 for a dropped weight, 1 / (1 - dropout) for a kept one; `stream` is b * H + h.
-HWY_NOINLINE void draw_dropout(const AttentionOptions& options, const Tile& tile, int64_t stream, float* keep) {
+HWY_NOINLINE void draw_dropout(const AttentionOptions& options, const Tile& tile, int64_t stream,
+                               float* keep) {
   static_assert(kTile % 4 == 0);
   const Floats d;
   const Unsigned du;

@@ -107,7 +107,8 @@ class Forward {
 
   void key_tile(const Tile& tile, int64_t stream) {
     float* const p = at(layout_.scores);
-    scores_of(tile, head_size_, row_, at(layout_.keys) + tile.key * row_, at(layout_.queries), call_.scale, p);
+    scores_of(tile, head_size_, row_, at(layout_.keys) + tile.key * row_, at(layout_.queries), call_.scale,
+              p);
     running_softmax(tile, p, at(layout_.maximum), at(layout_.sum), at(layout_.decay));
     if (call_.options.dropout > 0) {
       draw_dropout(call_.options, tile, stream, at(layout_.keep));

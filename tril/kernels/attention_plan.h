@@ -53,7 +53,8 @@ struct BackwardCall : Problem {
 
 enum class Sight { kNone, kPart, kAll };
 
-// Which of the keys [key, key + keys) the queries [query, query + queries) see. Rows are relative to the tile.
+// Which of the keys [key, key + keys) the queries [query, query + queries) see. Rows are relative to the
+// tile.
 struct Tile {
   int64_t query, queries;
   int64_t key, keys;
@@ -91,14 +92,14 @@ struct ForwardLayout {
 
 struct BackwardLayout {
   explicit BackwardLayout(const Problem& problem);
-  int64_t keys, values, dkeys, dvalues;         // (Tk, row)
-  int64_t queries, douts, dqueries;             // (Tq rounded up to tiles, row)
-  int64_t queries_across, douts_across;         // (query tiles, D, kTile)
-  int64_t outs, outs_across;                    // (kTile, row), (row, kTile)
-  int64_t keys_poison;                          // (key tiles)
-  int64_t queries_poison, douts_poison;         // (query tiles)
-  int64_t maximum, inverse_sum, delta;          // (Tq rounded up to tiles)
-  int64_t weights, dscores, keep;               // (kTile, kTile), [key][query]
+  int64_t keys, values, dkeys, dvalues;  // (Tk, row)
+  int64_t queries, douts, dqueries;      // (Tq rounded up to tiles, row)
+  int64_t queries_across, douts_across;  // (query tiles, D, kTile)
+  int64_t outs, outs_across;             // (kTile, row), (row, kTile)
+  int64_t keys_poison;                   // (key tiles)
+  int64_t queries_poison, douts_poison;  // (query tiles)
+  int64_t maximum, inverse_sum, delta;   // (Tq rounded up to tiles)
+  int64_t weights, dscores, keep;        // (kTile, kTile), [key][query]
   int64_t size;
 };
 

@@ -24,7 +24,8 @@ void run_backward_chunk(const BackwardCall& call, int64_t chunk, float* workspac
 }
 
 // The weights of the queries of tile t, computed as in backward: (its queries, Tk) at `weights`.
-void run_weights(const WeightsCall& call, int64_t batch, int64_t head, int64_t t, float* workspace, float* weights) {
+void run_weights(const WeightsCall& call, int64_t batch, int64_t head, int64_t t, float* workspace,
+                 float* weights) {
   weights_of_queries(call, batch, head, t, workspace, weights);
 }
 
@@ -59,8 +60,8 @@ void attention_backward(Executor& executor, const AttentionShape& shape, const A
                         HeadView dquery, HeadView dkey, HeadView dvalue, float* workspace) {
   using namespace attention;
   check_attention(shape, options);
-  const BackwardCall call{{shape, options}, query, key,  value,  out,  running_max,
-                          running_sum,      dout,  dquery, dkey, dvalue};
+  const BackwardCall call{{shape, options}, query, key,    value, out,   running_max,
+                          running_sum,      dout,  dquery, dkey,  dvalue};
   const int64_t size = BackwardLayout(call).size;
   executor.run(shape.batch * shape.kv_heads, [&](int64_t chunk, int worker) {
     HWY_DYNAMIC_DISPATCH(run_backward_chunk)(call, chunk, workspace + worker * size);

@@ -138,7 +138,8 @@ HWY_INLINE void weights_of(const Tile& tile, Visible see, const float* maximum, 
   }
 }
 
-HWY_NOINLINE void recompute_weights(const Tile& tile, const float* maximum, const float* inverse_sum, float* scores) {
+HWY_NOINLINE void recompute_weights(const Tile& tile, const float* maximum, const float* inverse_sum,
+                                    float* scores) {
   if (tile.sight == Sight::kAll) {
     weights_of(tile, AllVisible(), maximum, inverse_sum, scores);
   } else {
@@ -163,7 +164,8 @@ HWY_INLINE void dscores_of(const Tile& tile, Visible see, const float* weights, 
   }
 }
 
-HWY_NOINLINE void softmax_backward(const Tile& tile, const float* weights, const float* delta, float* dscores) {
+HWY_NOINLINE void softmax_backward(const Tile& tile, const float* weights, const float* delta,
+                                   float* dscores) {
   if (tile.sight == Sight::kAll) {
     dscores_of(tile, AllVisible(), weights, delta, dscores);
   } else {

@@ -1,0 +1,198 @@
+// What the attention tests share: a case with its data, run through the kernels in strided buffers whose gaps
+// hold NaN, on any instruction set.
+#pragma once
+
+#include <fmt/format.h>
+#include <hwy/highway.h>
+
+#include "tests/reference/attention.h"
+#include "tests/support/compare.h"
+#include "tril/kernels/attention.h"
+
+namespace tril::testing {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Runs `body` under each instruction set of this machine.
+template <class Body>
+void for_each_attention_target(Body&& body) {
+#ifndef HWY_COMPILE_ONLY_STATIC
+  for (int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) {
+    const int64_t target = left & -left;
+    hwy::SetSupportedTargetsForTest(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    body();
+    hwy::SetSupportedTargetsForTest(0);
+  }
+#else
+  body();
+#endif
+}
+
+// A (B, T, heads, D) array with gaps after each row, each step and each sequence, off alignment by one float.
+class Rows {
+ public:
+  Rows(int64_t batch, int64_t time, int64_t heads, int64_t head_size, int64_t gap)
+      : batch_(batch), time_(time), heads_(heads), head_size_(head_size), gap_(gap) {
+    data_.assign(static_cast<size_t>(1 + batch * batch_stride()), kNan);
+  }
+  Rows(const std::vector<float>& values, int64_t batch, int64_t time, int64_t heads, int64_t head_size,
+       int64_t gap)
+      : Rows(batch, time, heads, head_size, gap) {
+    auto next = values.begin();
+    each([&](float* row) { std::copy_n(next, head_size_, row), next += head_size_; });
+  }
+
+  HeadView view() { return {data_.data() + 1, batch_stride(), time_stride(), head_stride()}; }
+  ConstHeadView const_view() const {
+    return {data_.data() + 1, batch_stride(), time_stride(), head_stride()};
+  }
+
+  std::vector<float> values() {
+    std::vector<float> out;
+    each([&](const float* row) { out.insert(out.end(), row, row + head_size_); });
+    return out;
+  }
+  // What lies between the rows is untouched.
+  void expect_gaps_intact() {
+    each([&](float* row) { std::fill_n(row, head_size_, kNan); });
+    ASSERT_TRUE(std::all_of(data_.begin(), data_.end(), [](float x) { return std::isnan(x); }));
+  }
+
+ private:
+  int64_t head_stride() const { return head_size_ + gap_; }
+  int64_t time_stride() const { return heads_ * head_stride() + gap_; }
+  int64_t batch_stride() const { return time_ * time_stride() + gap_; }
+  template <class Body>
+  void each(Body&& body) {
+    for (int64_t b = 0; b < batch_; ++b)
+      for (int64_t t = 0; t < time_; ++t)
+        for (int64_t h = 0; h < heads_; ++h) body(view().row(b, t, h));
+  }
+
+  int64_t batch_, time_, heads_, head_size_, gap_;
+  std::vector<float> data_;
+};
+
+struct AttentionResult {
+  std::vector<float> out, running_max, running_sum, dquery, dkey, dvalue;
+};
+
+struct AttentionCase {
+  AttentionShape shape;
+  AttentionOptions options;
+  std::vector<int32_t> documents;
+  int64_t gap = 3;
+  std::vector<float> query, key, value, dout;
+
+  explicit AttentionCase(const AttentionShape& s, const AttentionOptions& o = {}, double score_std = 1.0)
+      : shape(s), options(o) {
+    const auto queries = static_cast<size_t>(s.batch * s.query_length * s.query_heads * s.head_size);
+    const auto keys = static_cast<size_t>(s.batch * s.key_length * s.kv_heads * s.head_size);
+    query = random_floats(1, queries, score_std);
+    key = random_floats(2, keys);
+    value = random_floats(3, keys);
+    dout = random_floats(4, queries);
+  }
+  AttentionCase(const AttentionCase& c) { *this = c; }
+  AttentionCase& operator=(const AttentionCase& c) {
+    shape = c.shape, options = c.options, documents = c.documents, gap = c.gap;
+    query = c.query, key = c.key, value = c.value, dout = c.dout;
+    if (!documents.empty()) options.documents = documents.data();
+    return *this;
+  }
+  void set_documents(std::vector<int32_t> ids) {
+    documents = std::move(ids);
+    options.documents = documents.data();
+  }
+
+  std::string name() const {
+    return fmt::format("B {} H {} K {} Tq {} Tk {} D {} offset {}{}{}{}", shape.batch, shape.query_heads,
+                       shape.kv_heads, shape.query_length, shape.key_length, shape.head_size,
+                       options.query_offset, options.causal ? " causal" : "",
+                       documents.empty() ? "" : " documents", options.dropout > 0 ? " dropout" : "");
+  }
+
+  Rows query_rows(const std::vector<float>& x) const {
+    return {x, shape.batch, shape.query_length, shape.query_heads, shape.head_size, gap};
+  }
+  Rows key_rows(const std::vector<float>& x) const {
+    return {x, shape.batch, shape.key_length, shape.kv_heads, shape.head_size, gap};
+  }
+
+  AttentionResult run(Executor& executor) const {
+    const AttentionShape& s = shape;
+    const auto stats = static_cast<size_t>(s.batch * s.query_heads * s.query_length);
+    AttentionResult r;
+    r.running_max.assign(stats, kNan);
+    r.running_sum.assign(stats, kNan);
+    std::vector<float> workspace(static_cast<size_t>(attention_workspace(s, executor.threads())), kNan);
+    const Rows q = query_rows(query), k = key_rows(key), v = key_rows(value), g = query_rows(dout);
+    Rows out(s.batch, s.query_length, s.query_heads, s.head_size, gap), dq = out;
+    Rows dk(s.batch, s.key_length, s.kv_heads, s.head_size, gap), dv = dk;
+    attention_forward(executor, s, options, q.const_view(), k.const_view(), v.const_view(), out.view(),
+                      r.running_max.data(), r.running_sum.data(), workspace.data());
+    std::fill(workspace.begin(), workspace.end(), kNan);
+    attention_backward(executor, s, options, q.const_view(), k.const_view(), v.const_view(), out.const_view(),
+                       r.running_max.data(), r.running_sum.data(), g.const_view(), dq.view(), dk.view(),
+                       dv.view(), workspace.data());
+    r.out = out.values(), r.dquery = dq.values(), r.dkey = dk.values(), r.dvalue = dv.values();
+    for (Rows* rows : {&out, &dq, &dk, &dv}) rows->expect_gaps_intact();
+    return r;
+  }
+  AttentionResult run() const {
+    SerialExecutor serial;
+    return run(serial);
+  }
+};
+
+// The reference in double and in plain float, computed once for all instruction sets.
+struct AttentionExpectation {
+  reference::AttentionOutput<double> exact;
+  reference::AttentionOutput<float> naive;
+  reference::AttentionGradients<double> exact_gradients;
+  reference::AttentionGradients<float> naive_gradients;
+
+  explicit AttentionExpectation(const AttentionCase& c) {
+    const auto q = convert<double>(c.query), k = convert<double>(c.key), v = convert<double>(c.value),
+               g = convert<double>(c.dout);
+    exact = reference::attention_forward(c.shape, c.options, q, k, v);
+    naive = reference::attention_forward(c.shape, c.options, c.query, c.key, c.value);
+    exact_gradients = reference::attention_backward(c.shape, c.options, q, k, v, g);
+    naive_gradients = reference::attention_backward(c.shape, c.options, c.query, c.key, c.value, c.dout);
+  }
+
+  // magnitude: the size of the terms of a gradient's sums, where those cancel.
+  void expect(const AttentionCase& c, const AttentionResult& r, double magnitude = 0) const {
+    const auto close = [&](const char* what, const std::vector<float>& actual,
+                           const std::vector<double>& wanted, const std::vector<float>& plain, double factor,
+                           double size) {
+      const std::string name = fmt::format("{} of {}", what, c.name());
+      if (std::all_of(wanted.begin(), wanted.end(), [&](double x) { return x == wanted[0]; })) {
+        expect_within_constant(name, actual, wanted);
+      } else {
+        expect_within_naive(name, actual, wanted, plain, factor, size);
+      }
+    };
+    close("out", r.out, exact.out, naive.out, 2, 0);
+    close("running_max", r.running_max, exact.running_max, naive.running_max, 2, 0);
+    close("running_sum", r.running_sum, exact.running_sum, naive.running_sum, 2, 0);
+    close("dquery", r.dquery, exact_gradients.dquery, naive_gradients.dquery, 3, magnitude);
+    close("dkey", r.dkey, exact_gradients.dkey, naive_gradients.dkey, 3, magnitude);
+    close("dvalue", r.dvalue, exact_gradients.dvalue, naive_gradients.dvalue, 3, 0);
+  }
+
+ private:
+  // One key and no more to choose from: the weights are 1, and the gradients of the scores exactly 0.
+  static void expect_within_constant(const std::string& what, const std::vector<float>& actual,
+                                     const std::vector<double>& wanted) {
+    for (const float x : actual) ASSERT_NEAR(x, wanted[0], 4e-6 * std::abs(wanted[0])) << what;
+  }
+};
+
+inline void expect_attention(const AttentionCase& c, double magnitude = 0) {
+  const AttentionExpectation expectation(c);
+  for_each_attention_target([&] { expectation.expect(c, c.run(), magnitude); });
+}
+
+}  // namespace tril::testing

@@ -1,0 +1,182 @@
+// The ladder: reference against complex step, kernels against reference on every instruction set.
+#include "tril/kernels/attention.h"
+
+#include "tests/kernels/attention_case.h"
+#include "tril/base/error.h"
+
+namespace tril {
+namespace {
+
+using testing::AttentionCase;
+using testing::expect_attention;
+using Complex = std::complex<double>;
+
+AttentionShape self(int64_t batch, int64_t heads, int64_t time, int64_t head_size) {
+  return {batch, heads, heads, time, time, head_size};
+}
+
+// The reference's gradient of sum(dout * out) against the complex step, for all three inputs.
+void expect_reference_gradient(const AttentionCase& c) {
+  SCOPED_TRACE(c.name());
+  const auto q = testing::convert<double>(c.query), k = testing::convert<double>(c.key),
+             v = testing::convert<double>(c.value), g = testing::convert<double>(c.dout);
+  const auto gradients = reference::attention_backward(c.shape, c.options, q, k, v, g);
+  const auto loss = [&](const std::vector<Complex>& query, const std::vector<Complex>& key,
+                        const std::vector<Complex>& value) {
+    const auto out = reference::attention_forward(c.shape, c.options, query, key, value).out;
+    Complex sum = 0;
+    for (size_t i = 0; i < out.size(); ++i) sum += g[i] * out[i];
+    return sum;
+  };
+  const auto cq = testing::convert<Complex>(q), ck = testing::convert<Complex>(k),
+             cv = testing::convert<Complex>(v);
+  testing::expect_complex_step(
+      "dquery", [&](const auto& x) { return loss(x, ck, cv); }, q, gradients.dquery);
+  testing::expect_complex_step(
+      "dkey", [&](const auto& x) { return loss(cq, x, cv); }, k, gradients.dkey);
+  testing::expect_complex_step(
+      "dvalue", [&](const auto& x) { return loss(cq, ck, x); }, v, gradients.dvalue);
+}
+
+TEST(AttentionReference, GradientEqualsComplexStep) {
+  expect_reference_gradient(AttentionCase(self(1, 1, 5, 3)));
+  expect_reference_gradient(AttentionCase({2, 4, 2, 3, 6, 2}, {.query_offset = 3}));
+  expect_reference_gradient(AttentionCase(self(1, 2, 4, 3), {.scale = 0.3f, .causal = false}));
+  expect_reference_gradient(AttentionCase(self(1, 2, 6, 2), {.dropout = 0.4f, .dropout_key = 77}));
+  AttentionCase documents(self(1, 1, 6, 2));
+  documents.set_documents({7, 7, 7, 9, 9, 3});
+  expect_reference_gradient(documents);
+}
+
+// Every length to beyond a tile, head sizes below, at and between the widths of vectors.
+TEST(Attention, EveryLengthAndHeadSize) {
+  for (const int64_t D : {1, 3, 8, 16, 17, 32, 48, 64, 80, 128}) {
+    for (int64_t T = 1; T <= 70; T += D == 8 || D == 17 ? 1 : 1 + (T + D) % 7) {
+      expect_attention(AttentionCase(self(1, 1, T, D)));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Attention, LongerOddLengths) {
+  expect_attention(AttentionCase(self(1, 1, 129, 64)));
+  expect_attention(AttentionCase(self(2, 2, 191, 33)));
+  expect_attention(AttentionCase(self(1, 1, 333, 16)));
+  expect_attention(AttentionCase(self(1, 1, 90, 256)));
+}
+
+TEST(Attention, WithoutCausality) {
+  for (const int64_t T : {1, 7, 63, 64, 65, 130})
+    expect_attention(AttentionCase(self(2, 1, T, 24), {.causal = false}));
+  expect_attention(AttentionCase({1, 2, 1, 37, 150, 20}, {.causal = false}));
+  expect_attention(AttentionCase({1, 2, 1, 150, 37, 20}, {.causal = false}));
+}
+
+// Queries that are a part of the keys, the last of them or before them; some see no key at all.
+TEST(Attention, QueryOffset) {
+  for (const int64_t offset : {-70, -5, 0, 1, 15, 16, 17, 63, 64, 90, 200}) {
+    expect_attention(AttentionCase({1, 2, 2, 75, 140, 20}, {.query_offset = offset}));
+  }
+  for (const int64_t queries : {1, 2, 3, 17}) {
+    expect_attention(AttentionCase({2, 2, 1, queries, 133, 32}, {.query_offset = 133 - queries}));
+  }
+}
+
+TEST(Attention, GroupsOfQueryHeads) {
+  for (const int64_t kv_heads : {1, 2, 3, 6}) expect_attention(AttentionCase({2, 6, kv_heads, 71, 71, 16}));
+}
+
+TEST(Attention, ScaleOverride) {
+  expect_attention(AttentionCase(self(1, 2, 67, 32), {.scale = 0.05f}));
+  expect_attention(AttentionCase(self(1, 2, 67, 32), {.scale = -0.2f}));
+}
+
+TEST(Attention, Documents) {
+  AttentionCase c({2, 2, 1, 150, 150, 20});
+  std::vector<int32_t> ids(300);
+  for (int32_t t = 0; t < 300; ++t) ids[t] = t < 40 ? 5 : t < 45 ? -1 : t < 180 ? 2 : t * 7 % 3;
+  c.set_documents(ids);
+  expect_attention(c);
+  c.options.causal = false;
+  expect_attention(c);
+}
+
+TEST(Attention, DocumentsOfSomeQueries) {
+  AttentionCase c({1, 1, 1, 70, 150, 20}, {.query_offset = 60});
+  std::vector<int32_t> ids(150);
+  for (int32_t t = 0; t < 150; ++t) ids[t] = t / 33;
+  c.set_documents(ids);
+  expect_attention(c);
+}
+
+TEST(Attention, Dropout) {
+  expect_attention(AttentionCase(
+      {2, 4, 2, 90, 90, 32}, {.dropout = 0.25f, .dropout_key = 0x123456789ABCDEF, .dropout_substream = 5}));
+  expect_attention(
+      AttentionCase({1, 1, 1, 33, 75, 8}, {.query_offset = 42, .dropout = 0.9f, .dropout_key = 1}));
+}
+
+// Scores of +-1e4, where a log-sum-exp in one float would lose the sum. Keys come in pairs so close that
+// their scores differ by about 1: the rows keep two weights, and the gradients of the scores do not vanish.
+TEST(Attention, HugeScores) {
+  for (const double size : {30.0, 300.0, 3000.0}) {
+    AttentionCase c(self(1, 2, 100, 16), {}, size);
+    for (size_t i = 32; i < c.key.size(); ++i) {
+      if (i / 32 % 2 == 1) c.key[i] = c.key[i - 32] + c.key[i] / static_cast<float>(size);
+    }
+    SCOPED_TRACE(size);
+    expect_attention(c, 0.25);
+  }
+}
+
+TEST(Attention, PlainLayout) {
+  AttentionCase c({2, 3, 3, 80, 80, 64});
+  c.gap = 0;
+  expect_attention(c);
+}
+
+// One buffer (B, T, 3, H, D), as a fused projection writes it.
+TEST(Attention, FusedRows) {
+  constexpr int64_t B = 2, T = 70, H = 2, D = 16, C = H * D;
+  const AttentionCase c(self(B, H, T, D));
+  std::vector<float> fused(B * T * 3 * C), out(B * T * C), m(B * H * T), l(B * H * T);
+  for (int64_t t = 0; t < B * T; ++t) {
+    std::copy_n(&c.query[t * C], C, &fused[t * 3 * C]);
+    std::copy_n(&c.key[t * C], C, &fused[t * 3 * C + C]);
+    std::copy_n(&c.value[t * C], C, &fused[t * 3 * C + 2 * C]);
+  }
+  const auto part = [&](int64_t i) { return ConstHeadView{&fused[i * C], T * 3 * C, 3 * C, D}; };
+  std::vector<float> workspace(static_cast<size_t>(attention_workspace(c.shape, 1)));
+  SerialExecutor serial;
+  attention_forward(serial, c.shape, c.options, part(0), part(1), part(2), {out.data(), T * C, C, D},
+                    m.data(), l.data(), workspace.data());
+  const testing::AttentionResult separate = c.run();
+  testing::expect_same_bits("out", out, separate.out);
+}
+
+TEST(Attention, WeightsOfOneHead) {
+  AttentionCase c({2, 4, 2, 70, 140, 20}, {.query_offset = 70});
+  std::vector<int32_t> ids(280);
+  for (int32_t t = 0; t < 280; ++t) ids[t] = t / 50;
+  c.set_documents(ids);
+  const testing::AttentionResult r = c.run();
+  std::vector<float> weights(70 * 140, testing::kNan);
+  attention_weights(c.shape, c.options, c.query_rows(c.query).const_view(), c.key_rows(c.key).const_view(),
+                    r.running_max.data(), r.running_sum.data(), 1, 3, weights.data());
+  const auto q = testing::convert<double>(c.query), k = testing::convert<double>(c.key);
+  for (int64_t i = 0; i < 70; ++i) {
+    const auto row = reference::attention_row(c.shape, c.options, &q[((70 + i) * 4 + 3) * 20],
+                                              &k[(140 * 2 + 1) * 20], 1, i);
+    for (int64_t j = 0; j < 140; ++j) {
+      const double expected = row.weights[j];
+      if (expected == 0) {
+        ASSERT_EQ(weights[i * 140 + j], 0.0f);
+      } else {
+        ASSERT_NEAR(weights[i * 140 + j], expected, 3e-6 * expected) << i << ", " << j;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tril
