@@ -19,17 +19,22 @@ namespace {
 // row that stays in the cache: max, exp and sum, scale.
 float cross_entropy_row(size_t vocabulary, float* logits, size_t target, float gradient_scale) {
   const float max = row_max(vocabulary, logits);
-  const double target_logit = logits[target];
+  const float target_logit = logits[target];
   const bool gradient = gradient_scale != 0;
-  const double sum =
+  // The target is kept out of the sum: the loss and the target's gradient of a nearly sure prediction are
+  // about as small as the sum of the others, which would vanish beside 1.
+  logits[target] = -std::numeric_limits<float>::infinity();
+  const double others =
       gradient ? exp_and_sum<true>(vocabulary, max, logits) : exp_and_sum<false>(vocabulary, max, logits);
+  const double distance = double{target_logit} - double{max};
+  const double sum = others + std::exp(distance);
   if (gradient) {
-    // (softmax - 1) as (exp - sum) / sum: close to 0 where the prediction is right.
-    const double target_exp = logits[target];
     scale_row(vocabulary, static_cast<float>(gradient_scale / sum), logits);
-    logits[target] = static_cast<float>((target_exp - sum) / sum * gradient_scale);
+    logits[target] = static_cast<float>(-others / sum * gradient_scale);
+  } else {
+    logits[target] = target_logit;
   }
-  return static_cast<float>(std::log(sum) + (max - target_logit));
+  return static_cast<float>(distance == 0 ? std::log1p(others) : std::log(sum) - distance);
 }
 
 }  // namespace

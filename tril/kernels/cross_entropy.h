@@ -10,7 +10,7 @@ namespace tril {
 
 // losses (N): the loss of each row, 0 where mask is 0. If gradient_scale is not 0, logits are overwritten by
 // dlogits (0 where mask is 0); gradient_scale is 1 / counted targets. A target outside [0, V) gives NaN in
-// losses; callers check token ids before.
+// losses and in its row of dlogits; callers check token ids before.
 void cross_entropy(Executor& executor, int64_t rows, int64_t vocabulary,
                    float* logits,           // (N, V), overwritten by dlogits if gradient_scale != 0
                    const int32_t* targets,  // (N)

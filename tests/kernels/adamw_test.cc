@@ -1,0 +1,202 @@
+#include "tril/kernels/adamw.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/reference/adamw.h"
+#include "tests/support/kernel_test.h"
+
+namespace tril {
+namespace {
+
+using testing::convert;
+using testing::expect_same_bits;
+using testing::expect_within_naive;
+using testing::for_each_target;
+using testing::Guarded;
+using testing::kInfinity;
+using testing::kNan;
+using testing::random_floats;
+
+constexpr AdamWStep kStep{.learning_rate = 3e-3f, .weight_decay = 0.1f, .gradient_scale = 0.7f};
+
+// One parameter under the kernel, all arrays misaligned and guarded.
+struct Parameter {
+  explicit Parameter(size_t count)
+      : w(random_floats(1, count), 1),
+        g(count, 2),
+        m(std::vector<float>(count), 3),
+        v(std::vector<float>(count), 4) {}
+  void step(Executor& executor, const AdamWStep& s, const std::vector<float>& gradients) {
+    std::copy(gradients.begin(), gradients.end(), g.data());
+    adamw(executor, s, static_cast<int64_t>(gradients.size()), w.data(), g.data(), m.data(), v.data());
+    testing::expect_all_zero("gradients after the step", g.span());
+    for (const Guarded* a : {&w, &g, &m, &v}) a->expect_intact("adamw");
+  }
+  Guarded w, g, m, v;
+};
+
+void expect_right(Executor& executor, size_t count, int64_t steps) {
+  SCOPED_TRACE(std::to_string(count) + " weights");
+  Parameter p(count);
+  std::vector<float> w = p.w.values(), m(count), v(count);
+  std::vector<double> exact_w = convert<double>(w), exact_m(count), exact_v(count);
+  for (int64_t t = 1; t <= steps; ++t) {
+    AdamWStep s = kStep;
+    s.step = t;
+    const std::vector<float> g = random_floats(static_cast<uint64_t>(100 + t), count);
+    reference::adamw(s, exact_w, convert<double>(g), exact_m, exact_v);
+    reference::adamw(s, w, g, m, v);
+    p.step(executor, s, g);
+  }
+  expect_within_naive("w", p.w.span(), exact_w, w, 2);
+  expect_within_naive("m", p.m.span(), exact_m, m, 2);
+  expect_within_naive("v", p.v.span(), exact_v, v, 2);
+}
+
+TEST(AdamW, SeveralStepsOfOddLengths) {
+  for_each_target([] {
+    SerialExecutor serial;
+    for (size_t count = 1; count <= 70; ++count) {
+      expect_right(serial, count, 12);
+      if (HasFatalFailure()) return;
+    }
+    expect_right(serial, 20001, 5);
+  });
+}
+
+TEST(AdamW, SameBitsOnAnyNumberOfThreads) {
+  testing::expect_same_for_any_threads("adamw", [](Executor& executor) {
+    constexpr size_t kCount = 70001;
+    Parameter p(kCount);
+    p.step(executor, kStep, random_floats(2, kCount));
+    std::vector<float> all = p.w.values();
+    for (Guarded* a : {&p.m, &p.v}) all.insert(all.end(), a->span().begin(), a->span().end());
+    return all;
+  });
+}
+
+// The decay acts on the weight directly: it does not pass through the moments, where its size would be lost.
+TEST(AdamW, DecayIsDecoupled) {
+  for_each_target([] {
+    SerialExecutor serial;
+    Parameter p(67);
+    const std::vector<float> before = p.w.values();
+    p.step(serial, kStep, std::vector<float>(67, 0.0f));
+    for (size_t i = 0; i < 67; ++i) EXPECT_FLOAT_EQ(p.w.span()[i], before[i] * (1 - 3e-4f));
+    testing::expect_all_zero("m", p.m.span());
+    testing::expect_all_zero("v", p.v.span());
+  });
+}
+
+// 1 - 9.8e-7 in float is 3 % off; the mean of many weights shows what decay was applied.
+TEST(AdamW, SmallDecayIsNotRoundedAway) {
+  for_each_target([] {
+    SerialExecutor serial;
+    constexpr size_t kCount = 4096;
+    AdamWStep s = kStep;
+    s.learning_rate = 9.8e-6f;
+    s.weight_decay = 0.1f;
+    std::vector<float> w(kCount), g(kCount), m(kCount), v(kCount);
+    for (size_t i = 0; i < kCount; ++i) w[i] = 1 + static_cast<float>(i) / kCount;
+    const std::vector<float> before = w;
+    adamw(serial, s, kCount, w.data(), g.data(), m.data(), v.data());
+    double change = 0, sum = 0;
+    for (size_t i = 0; i < kCount; ++i) change += double{before[i]} - w[i], sum += before[i];
+    EXPECT_NEAR(change / sum / 9.8e-7, 1, 0.01);
+  });
+}
+
+TEST(AdamW, FirstStepMovesByTheLearningRate) {
+  for_each_target([] {
+    SerialExecutor serial;
+    AdamWStep s = kStep;
+    s.weight_decay = 0;
+    std::vector<float> w = {1, 1, 1, 1}, g = {5, -5, 1e-3f, -1e3f}, m(4), v(4);
+    adamw(serial, s, 4, w.data(), g.data(), m.data(), v.data());
+    for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(w[i], i % 2 == 0 ? 1 - 3e-3 : 1 + 3e-3, 1e-6);
+  });
+}
+
+TEST(AdamW, GradientScaleIsAppliedFirst) {
+  for_each_target([] {
+    SerialExecutor serial;
+    std::vector<float> g = random_floats(5, 41);
+    AdamWStep s = kStep;
+    s.gradient_scale = 0.25f;
+    Parameter scaled(41), plain(41);
+    scaled.step(serial, s, g);
+    for (float& x : g) x *= 0.25f;
+    s.gradient_scale = 1;
+    plain.step(serial, s, g);
+    expect_same_bits("w", scaled.w.span(), plain.w.span());
+    expect_same_bits("v", scaled.v.span(), plain.v.span());
+  });
+}
+
+TEST(AdamW, SpecialGradients) {
+  for_each_target([] {
+    SerialExecutor serial;
+    std::vector<float> w(5, 1.0f), g = {0.0f, 1e-40f, kNan, kInfinity, 1e-30f}, m(5), v(5);
+    AdamWStep s = kStep;
+    s.weight_decay = 0;
+    s.gradient_scale = 1;
+    adamw(serial, s, 5, w.data(), g.data(), m.data(), v.data());
+    EXPECT_EQ(w[0], 1.0f);
+    EXPECT_EQ(w[1], 1.0f);
+    EXPECT_TRUE(std::isnan(w[2]));
+    EXPECT_TRUE(std::isnan(w[3]));
+    EXPECT_EQ(w[4], 1.0f);  // far below epsilon
+    for (const float x : g) EXPECT_EQ(x, 0.0f);
+  });
+}
+
+double sum_of_squares_of(Executor& executor, const std::vector<float>& x) {
+  const auto count = static_cast<int64_t>(x.size());
+  std::vector<double> partials(static_cast<size_t>(sum_of_squares_partials(count)), kNan);
+  double sum = kNan;
+  sum_of_squares(executor, count, x.data(), partials.data(), &sum);
+  return sum;
+}
+
+TEST(SumOfSquares, IsExactToDouble) {
+  for_each_target([] {
+    SerialExecutor serial;
+    EXPECT_EQ(sum_of_squares_of(serial, {}), 0.0);
+    for (size_t count : {1, 2, 3, 5, 7, 8, 9, 31, 33, 63, 65, 70, 16384, 16385, 100003}) {
+      Guarded x(random_floats(count, count), count % 7);
+      long double exact = 0;
+      for (const float v : x.span()) exact += static_cast<long double>(v) * v;
+      std::vector<double> partials(static_cast<size_t>(sum_of_squares_partials(static_cast<int64_t>(count))));
+      double sum = 0;
+      sum_of_squares(serial, static_cast<int64_t>(count), x.data(), partials.data(), &sum);
+      EXPECT_NEAR(sum / static_cast<double>(exact), 1, 1e-14) << count;
+    }
+    // 1e8 and a million times 1e-2: a float sum would not move. No overflow where the square exceeds
+    // float.
+    std::vector<float> x(1000000, 0.1f);
+    x[0] = 1e4f;
+    EXPECT_NEAR(sum_of_squares_of(serial, x), 1e8 + 999999 * (double{0.1f} * 0.1f), 1e-3);
+    EXPECT_NEAR(sum_of_squares_of(serial, {1e30f, 1e-30f}), double{1e30f} * 1e30f, 1e45);
+    EXPECT_TRUE(std::isnan(sum_of_squares_of(serial, {1, kNan, 2})));
+    EXPECT_EQ(sum_of_squares_of(serial, {1, -kInfinity, 2}), kInfinity);
+  });
+}
+
+TEST(SumOfSquares, SameBitsOnAnyNumberOfThreads) {
+  const std::vector<float> x = random_floats(1, 200003);
+  SerialExecutor serial;
+  const double expected = sum_of_squares_of(serial, x);
+  for (int threads = 1; threads <= 4; ++threads) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(std::bit_cast<uint64_t>(sum_of_squares_of(pool, x)), std::bit_cast<uint64_t>(expected));
+  }
+}
+
+TEST(AdamW, DryExecutorTouchesNothing) {
+  DryExecutor dry(2);
+  adamw(dry, kStep, 100000, nullptr, nullptr, nullptr, nullptr);
+  sum_of_squares(dry, 100000, nullptr, nullptr, nullptr);
+}
+
+}  // namespace
+}  // namespace tril

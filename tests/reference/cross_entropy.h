@@ -1,0 +1,40 @@
+// Softmax and cross-entropy of one row in plain loops, in any type.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "tests/reference/activation.h"
+
+namespace tril::reference {
+
+// The row's softmax; the largest real part is subtracted first.
+template <class T>
+std::vector<T> softmax(const std::vector<T>& logits) {
+  auto max = real_part(logits[0]);
+  for (const T& x : logits) max = std::max(max, real_part(x));
+  std::vector<T> out;
+  T sum(0);
+  for (const T& x : logits) sum += out.emplace_back(std::exp(x - max));
+  for (T& x : out) x /= sum;
+  return out;
+}
+
+template <class T>
+T cross_entropy_loss(const std::vector<T>& logits, size_t target) {
+  auto max = real_part(logits[0]);
+  for (const T& x : logits) max = std::max(max, real_part(x));
+  T sum(0);
+  for (const T& x : logits) sum += std::exp(x - max);
+  return std::log(sum) + max - logits[target];
+}
+
+template <class T>
+std::vector<T> cross_entropy_gradient(const std::vector<T>& logits, size_t target, T scale) {
+  std::vector<T> out = softmax(logits);
+  out[target] -= T(1);
+  for (T& x : out) x *= scale;
+  return out;
+}
+
+}  // namespace tril::reference
