@@ -1,0 +1,311 @@
+#include "tril/nn/transformer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "tests/nn/model_fixture.h"
+#include "tests/reference/transformer.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
+// Counts every allocation of this program; a training step must make none.
+void* operator new(size_t size) {
+  ++allocations;
+  if (void* const p = std::malloc(size)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace tril {
+namespace {
+
+using testing::Dual;
+using testing::Model;
+using testing::RandomBatch;
+using testing::ReferenceTransformer;
+
+struct Case {
+  const char* name;
+  TransformerConfig config;
+  bool packed = false;
+};
+
+std::vector<Case> cases() {
+  TransformerConfig gpt{.vocabulary = 11, .context = 8, .channels = 12, .layers = 2, .heads = 3};
+  gpt.set_architecture("gpt");
+  TransformerConfig classic = gpt;
+  classic.set_architecture("classic");
+  TransformerConfig odd = gpt;  // shared key/value heads, a head size of its own, no norm bias, another scale
+  odd.heads = 4, odd.kv_heads = 2, odd.head_size = 5, odd.mlp_hidden = 7, odd.norm_bias = false,
+  odd.scale = 0.7f;
+  return {{"gpt", gpt}, {"classic", classic}, {"odd", odd}, {"packed", gpt, true}};
+}
+
+class TransformerCase : public ::testing::TestWithParam<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(All, TransformerCase, ::testing::ValuesIn(cases()),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
+
+TEST_P(TransformerCase, LogitsMatchReference) {
+  Model model(GetParam().config);
+  RandomBatch data(2, 7, 11);
+  if (GetParam().packed) data.pack(3);
+  SerialExecutor executor;
+  Session session(model.transformer, executor, 2, 7, /*backward=*/false);
+  Tensor logits({14, 11});
+  model.transformer.logits(session.context(), data.batch, session.state(), logits);
+
+  std::vector<double> exact;
+  std::vector<float> naive;
+  for (const auto& row :
+       ReferenceTransformer<double>(GetParam().config, model.values<double>()).logits(data.batch)) {
+    exact.insert(exact.end(), row.begin(), row.end());
+  }
+  for (const auto& row :
+       ReferenceTransformer<float>(GetParam().config, model.values<float>()).logits(data.batch)) {
+    naive.insert(naive.end(), row.begin(), row.end());
+  }
+  testing::expect_within_naive("logits", {logits.f32(), exact.size()}, exact, naive, 2);
+
+  Tensor last({2, 11});
+  model.transformer.logits(session.context(), data.batch, session.state(), last, /*last_only=*/true);
+  const std::vector<double> exact_last = [&] {
+    std::vector<double> out(exact.begin() + 6 * 11, exact.begin() + 7 * 11);
+    out.insert(out.end(), exact.begin() + 13 * 11, exact.end());
+    return out;
+  }();
+  for (size_t i = 0; i < exact_last.size(); ++i) EXPECT_NEAR(last.f32()[i], exact_last[i], 1e-4);
+}
+
+// Every gradient against the complex step of the double reference; the bound is the error of forward-mode
+// float.
+TEST_P(TransformerCase, GradientsMatchComplexStep) {
+  Model model(GetParam().config);
+  RandomBatch data(2, 5, 11);
+  if (GetParam().packed) data.pack(2);
+  ThreadPool pool(2);
+  Session session(model.transformer, pool, 2, 5);
+  model.transformer.forward_backward(session.context(), data.batch, session.state());
+
+  const double exact_loss =
+      ReferenceTransformer<double>(GetParam().config, model.values<double>()).loss(data.batch);
+  EXPECT_NEAR(*session.state().loss_sum / static_cast<double>(data.batch.counted_targets), exact_loss, 1e-5);
+
+  auto complex_values = model.values<std::complex<double>>();
+  auto dual_values = model.values<Dual<float>>();
+  for (const auto& item : model.parameters.items()) {
+    const std::string& name = item.info.name;
+    std::vector<double> exact;
+    std::vector<float> naive;
+    for (size_t i = 0; i < complex_values[name].size(); ++i) {
+      if (i % 3 != 0 && complex_values[name].size() > 60) continue;  // a third of the large ones
+      const auto before = complex_values[name][i];
+      complex_values[name][i] += std::complex<double>(0, 1e-30);
+      dual_values[name][i].slope = 1;
+      exact.push_back(ReferenceTransformer<std::complex<double>>(GetParam().config, complex_values)
+                          .loss(data.batch)
+                          .imag() /
+                      1e-30);
+      naive.push_back(
+          ReferenceTransformer<Dual<float>>(GetParam().config, dual_values).loss(data.batch).slope);
+      complex_values[name][i] = before;
+      dual_values[name][i].slope = 0;
+    }
+    std::vector<float> actual;
+    for (size_t i = 0; i < complex_values[name].size(); ++i) {
+      if (i % 3 != 0 && complex_values[name].size() > 60) continue;
+      actual.push_back(item.weight->gradient.f32()[i]);
+    }
+    testing::expect_within_naive(name, actual, exact, naive, 3, /*magnitude=*/1);
+  }
+}
+
+// Changing token j leaves the logits before j as they were, bit for bit; and losses before j send nothing to
+// it.
+TEST(Transformer, CausalExactly) {
+  TransformerConfig config{.vocabulary = 40, .context = 24, .channels = 32, .layers = 2, .heads = 4};
+  config.set_architecture("classic");
+  Model model(config);
+  ThreadPool pool(2);
+  for (const int64_t time : {1, 5, 24}) {
+    RandomBatch data(1, time, 20);
+    Session session(model.transformer, pool, 1, time);
+    Tensor before({time, 40}), after({time, 40});
+    model.transformer.logits(session.context(), data.batch, session.state(), before);
+    for (int64_t j = 0; j < time; ++j) {
+      const int32_t old = std::exchange(data.tokens[static_cast<size_t>(j)], 33);
+      model.transformer.logits(session.context(), data.batch, session.state(), after);
+      for (int64_t i = 0; i < j * 40; ++i) ASSERT_EQ(before.f32()[i], after.f32()[i]) << "token " << j;
+      ASSERT_NE(before.f32()[j * 40], after.f32()[j * 40]);
+
+      // Token 33 stands only at j; only targets before j count.
+      data.mask.assign(static_cast<size_t>(time), 0);
+      std::fill_n(data.mask.begin(), j, 1);
+      data.batch.loss_mask = data.mask.data();
+      model.parameters.zero_gradients();
+      model.transformer.forward_backward(session.context(), data.batch, session.state());
+      const float* const gradient = model.transformer.token_embedding.gradient.f32();
+      testing::expect_all_zero("gradient of a later token", {gradient + 33 * 32, 32});
+      if (j > 0) {
+        ASSERT_NE(gradient[data.tokens[0] * 32], 0.0f);
+      }
+      data.batch.loss_mask = nullptr;
+      data.tokens[static_cast<size_t>(j)] = old;
+    }
+  }
+}
+
+TEST(Transformer, SameBitsForAnyNumberOfThreads) {
+  TransformerConfig config{
+      .vocabulary = 65, .context = 48, .channels = 64, .layers = 2, .heads = 4, .dropout = 0.2f};
+  config.set_architecture("gpt");
+  RandomBatch data(3, 48, 65);
+  std::vector<float> first;
+  double first_loss = 0;
+  for (const int threads : {1, 2, 3, 4}) {
+    Model model(config);
+    ThreadPool pool(threads);
+    Session session(model.transformer, pool, 3, 48);
+    session.context().training = true;
+    model.transformer.forward_backward(session.context(), data.batch, session.state());
+    if (threads == 1) {
+      first = model.gradients();
+      first_loss = *session.state().loss_sum;
+      continue;
+    }
+    EXPECT_EQ(first_loss, *session.state().loss_sum);
+    testing::expect_same_bits("gradients", first, model.gradients());
+  }
+}
+
+TEST(Transformer, DropoutOnlyInTraining) {
+  TransformerConfig config{.vocabulary = 20, .context = 8, .channels = 16, .layers = 1, .heads = 2};
+  config.set_architecture("gpt");
+  RandomBatch data(2, 8, 20);
+  SerialExecutor executor;
+  const auto loss = [&](float dropout, bool training, uint64_t step) {
+    config.dropout = dropout;
+    Model model(config);
+    Session session(model.transformer, executor, 2, 8);
+    session.context().training = training;
+    session.context().step = step;
+    model.transformer.loss(session.context(), data.batch, session.state());
+    return *session.state().loss_sum;
+  };
+  EXPECT_EQ(loss(0.5f, false, 0), loss(0, false, 0));
+  EXPECT_EQ(loss(0.5f, false, 0), loss(0.5f, false, 1));
+  EXPECT_NE(loss(0.5f, true, 0), loss(0.5f, true, 1));
+  EXPECT_EQ(loss(0.5f, true, 1), loss(0.5f, true, 1));
+}
+
+// With dropout the gradient is that of the masked network: central differences along a random direction.
+TEST(Transformer, DropoutGradient) {
+  TransformerConfig config{
+      .vocabulary = 13, .context = 9, .channels = 16, .layers = 2, .heads = 2, .dropout = 0.3f};
+  config.set_architecture("gpt");
+  Model model(config);
+  RandomBatch data(2, 9, 13);
+  SerialExecutor executor;
+  Session session(model.transformer, executor, 2, 9);
+  session.context().training = true;
+  model.transformer.forward_backward(session.context(), data.batch, session.state());
+  const std::vector<float> gradient = model.gradients();
+  const std::vector<float> direction = testing::random_floats(5, gradient.size());
+  double expected = 0;
+  for (size_t i = 0; i < gradient.size(); ++i) expected += double{gradient[i]} * direction[i];
+  const auto move = [&](double step) {
+    size_t i = 0;
+    for (const auto& item : model.parameters.items()) {
+      float* const v = item.weight->value.f32();
+      for (int64_t k = 0; k < item.weight->value.elements(); ++k)
+        v[k] += static_cast<float>(step * direction[i++]);
+    }
+    model.transformer.loss(session.context(), data.batch, session.state());
+    return *session.state().loss_sum / static_cast<double>(data.batch.counted_targets);
+  };
+  constexpr double kStep = 2e-4;
+  const double up = move(kStep), down = move(-2 * kStep);
+  EXPECT_NEAR((up - down) / (2 * kStep), expected, 0.01 * std::abs(expected) + 1e-3);
+}
+
+TEST(Transformer, StepAllocatesNothing) {
+  TransformerConfig config{
+      .vocabulary = 50, .context = 16, .channels = 32, .layers = 2, .heads = 2, .dropout = 0.1f};
+  config.set_architecture("gpt");
+  Model model(config);
+  RandomBatch data(2, 16, 50);
+  ThreadPool pool(2);
+  Session session(model.transformer, pool, 2, 16);
+  session.context().training = true;
+  for (int warm = 0; warm < 3; ++warm) {
+    model.transformer.forward_backward(session.context(), data.batch, session.state());
+  }
+  const int64_t before = allocations.load();
+  model.transformer.forward_backward(session.context(), data.batch, session.state());
+  EXPECT_EQ(allocations.load(), before);
+}
+
+TEST(Transformer, ParameterCountIsTheVisitorsSum) {
+  for (const Case& c : cases()) {
+    Transformer model(c.config);
+    const Parameters dry(model, Parameters::Memory::kDry);
+    EXPECT_EQ(dry.count(), c.config.parameter_count()) << c.name;
+  }
+  TransformerConfig gpt2{.vocabulary = 50257, .context = 1024, .channels = 768, .layers = 12, .heads = 12};
+  gpt2.set_architecture("gpt");
+  EXPECT_EQ(gpt2.parameter_count(), 124439808);
+  EXPECT_EQ(gpt2.architecture(), "gpt");
+}
+
+TEST(Transformer, RefusesImpossibleSizesWithTheValues) {
+  const auto message = [](TransformerConfig c) -> std::string {
+    try {
+      c.resolved();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUse);
+      return e.what();
+    }
+    return "accepted";
+  };
+  const TransformerConfig good{.vocabulary = 65, .context = 64, .channels = 128, .layers = 2, .heads = 4};
+  EXPECT_EQ(message(good), "accepted");
+  TransformerConfig c = good;
+  c.heads = 3;
+  EXPECT_EQ(message(c),
+            "128 channels cannot be divided among 3 heads; use 2 or 4 heads, or 126 or 129 channels, or give "
+            "--head-size");
+  c = good, c.layers = 0;
+  EXPECT_NE(message(c).find("layers is 0"), std::string::npos);
+  c = good, c.channels = -4;
+  EXPECT_NE(message(c).find("channels is -4"), std::string::npos);
+  c = good, c.layers = 1000000000;
+  EXPECT_NE(message(c).find("layers is 1000000000"), std::string::npos);
+  c = good, c.dropout = 1.5f;
+  EXPECT_NE(message(c).find("dropout is 1.5"), std::string::npos);
+  c = good, c.channels = int64_t{1} << 30, c.head_size = 64, c.mlp_hidden = int64_t{1} << 32,
+  c.layers = 10000;
+  EXPECT_NE(message(c).find("does not fit"), std::string::npos);
+}
+
+TEST(Transformer, RefusesForeignTokens) {
+  TransformerConfig config{.vocabulary = 10, .context = 4, .channels = 8, .layers = 1, .heads = 1};
+  Model model(config);
+  RandomBatch data(2, 4, 10);
+  data.tokens[6] = 10;
+  SerialExecutor executor;
+  Session session(model.transformer, executor, 2, 4);
+  try {
+    model.transformer.forward_backward(session.context(), data.batch, session.state());
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("token 10 at row 1, position 2"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace tril
