@@ -12,6 +12,10 @@ namespace {
 std::atomic<int64_t> allocations{0};
 }  // namespace
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // a false alarm where GCC inlines the pair below
+#endif
+
 // Counts every allocation of this program; a training step must make none.
 void* operator new(size_t size) {
   ++allocations;
