@@ -37,6 +37,7 @@ struct Case {
   const char* name;
   TransformerConfig config;
   bool packed = false;
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 };
 
 std::vector<Case> cases() {
