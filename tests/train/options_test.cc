@@ -1,0 +1,140 @@
+#include "tril/train/options.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/train/small_run.h"
+
+namespace tril {
+namespace {
+
+using testing::error_of;
+using testing::expect_contains;
+
+TEST(Schedule, WarmsUpThenFollowsTheCosine) {
+  TrainOptions o;
+  o.learning_rate = 1e-3f;
+  o.min_learning_rate = 1e-4f;
+  o.warmup = 10;
+  o.steps = 111;
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 0), 1e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 4), 5e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 9), 1e-3f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 10), 1e-3f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 60), 5.5e-4f);  // half way
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 35), static_cast<float>(1e-4 + 9e-4 * 0.5 * (1 + std::sqrt(0.5))));
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 110), 1e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 5000), 1e-4f);
+}
+
+TEST(Schedule, ConstantStaysAfterTheWarmUp) {
+  TrainOptions o;
+  o.schedule = "constant";
+  o.learning_rate = 2e-3f;
+  o.warmup = 2;
+  o.steps = 10;
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 0), 1e-3f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 1), 2e-3f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 9), 2e-3f);
+}
+
+TEST(Schedule, OneStepAndNoWarmUp) {
+  TrainOptions o;
+  o.learning_rate = 1e-3f;
+  o.warmup = 0;
+  o.steps = 1;
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 0), 1e-3f);
+}
+
+TEST(OptionsJson, KeepsEveryValue) {
+  TrainOptions o = testing::small_options();
+  o.arch = "classic";
+  o.activation = "gelu";
+  o.qkv_bias = "true";
+  o.tokenizer = "a \"quoted\" path/tokenizer.json";
+  o.dropout = 0.1f;
+  o.epsilon = 1e-8f;
+  o.val_fraction = 0.07;
+  o.decay_all = true;
+  o.seed = 18446744073709551615u;
+  const std::string json = options_to_json(o);
+  expect_contains(json, "\"learning-rate\": 0.003");
+  expect_contains(json, "\"dropout\": 0.1,");
+  TrainOptions back;
+  options_from_json(json, "test", back);
+  EXPECT_TRUE(compare_options(o, back).empty());
+  EXPECT_EQ(back.seed, o.seed);
+  EXPECT_EQ(back.dropout, o.dropout);
+  EXPECT_EQ(back.tokenizer, o.tokenizer);
+}
+
+TEST(OptionsJson, LeavesWhatItDoesNotName) {
+  TrainOptions o = testing::small_options();
+  options_from_json("{\"layers\": 7}", "test", o);
+  EXPECT_EQ(o.layers, 7);
+  EXPECT_EQ(o.heads, 3);
+}
+
+TEST(OptionsJson, RefusesByName) {
+  TrainOptions o;
+  expect_contains(error_of(ErrorKind::kUse, [&] { options_from_json("{\"layer\": 7}", "run.json", o); }),
+                  "run.json: unknown option \"layer\"");
+  for (const char* wrong : {"{\"layers\": \"7\"}", "{\"layers\": 1.5}", "{\"layers\": null}",
+                            "{\"layers\": 1e30}", "{\"layers\": 18446744073709551615}"}) {
+    expect_contains(error_of(ErrorKind::kUse, [&] { options_from_json(wrong, "run.json", o); }),
+                    "\"layers\"");
+  }
+  expect_contains(error_of(ErrorKind::kUse, [&] { options_from_json("{\"seed\": -1}", "run.json", o); }),
+                  "\"seed\"");
+  expect_contains(error_of(ErrorKind::kUse, [&] { options_from_json("[1]", "run.json", o); }), "run.json");
+  EXPECT_EQ(o.layers, 0);
+}
+
+TEST(CompareOptions, SaysWhatDiffersAndWhetherItMatters) {
+  TrainOptions there = testing::small_options(), here = there;
+  here.layers = 6;
+  here.keep = 5;
+  const auto differences = compare_options(there, here);
+  ASSERT_EQ(differences.size(), 2u);
+  EXPECT_EQ(differences[0].message(), "--layers is 2 there, 6 here");
+  EXPECT_TRUE(differences[0].exact_resume);
+  EXPECT_EQ(differences[1].message(), "--keep is 2 there, 5 here");
+  EXPECT_FALSE(differences[1].exact_resume);
+}
+
+TEST(CheckOptions, NamesTheOptionAndItsValue) {
+  const auto message = [](auto change) {
+    TrainOptions o = testing::small_options();
+    change(o);
+    return error_of(ErrorKind::kUse, [&] { check_options(o); });
+  };
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  expect_contains(message([](TrainOptions& o) { o.dropout = 1; }), "--dropout is 1");
+  expect_contains(message([](TrainOptions& o) { o.dropout = kNaN; }), "--dropout is nan");
+  expect_contains(message([](TrainOptions& o) { o.learning_rate = -1; }), "--learning-rate is -1");
+  expect_contains(message([](TrainOptions& o) { o.learning_rate = kNaN; }), "--learning-rate is nan");
+  expect_contains(message([](TrainOptions& o) { o.clip = kNaN; }), "--clip is nan");
+  expect_contains(message([](TrainOptions& o) { o.beta2 = 1; }), "--beta2 is 1");
+  expect_contains(message([](TrainOptions& o) { o.layers = -3; }), "--layers is -3");
+  expect_contains(message([](TrainOptions& o) { o.accumulate = 0; }), "--accumulate is 0");
+  expect_contains(message([](TrainOptions& o) { o.keep = 0; }), "--keep is 0");
+  expect_contains(message([](TrainOptions& o) { o.schedule = "linear"; }), "linear");
+  expect_contains(message([](TrainOptions& o) { o.val_fraction = 1; }), "--val-fraction is 1");
+  EXPECT_NO_THROW(check_options(testing::small_options()));
+  EXPECT_NO_THROW(check_options({}));
+}
+
+TEST(ModelConfig, FollowsTheOptions) {
+  TrainOptions o = testing::small_options();
+  o.arch = "classic";
+  EXPECT_FALSE(model_config(o, 17).qkv_bias);
+  EXPECT_EQ(model_config(o, 17).activation, Activation::kRelu);
+  o.qkv_bias = "true";
+  o.activation = "gelu";
+  EXPECT_TRUE(model_config(o, 17).qkv_bias);
+  EXPECT_EQ(model_config(o, 17).activation, Activation::kGeluErf);
+  EXPECT_EQ(model_config(o, 17).vocabulary, 17);
+}
+
+}  // namespace
+}  // namespace tril

@@ -1,0 +1,108 @@
+// Resume == never stopped, and any number of threads == one, bit for bit, dropout and accumulation included.
+#include "tests/support/compare.h"
+#include "tests/train/small_run.h"
+
+namespace tril {
+namespace {
+
+using testing::run_state;
+using testing::run_steps;
+using testing::small_config;
+using testing::small_corpus;
+
+TrainOptions dropout_options() {
+  TrainOptions o = testing::small_options();
+  o.dropout = 0.2f;
+  o.accumulate = 2;
+  return o;
+}
+
+struct Run {
+  std::vector<double> losses;
+  std::vector<float> state;
+  double validation = 0;
+};
+
+Run whole_run(const TrainOptions& o, int threads, int64_t steps) {
+  const Corpus corpus = small_corpus();
+  ThreadPool pool(threads);
+  Trainer trainer(small_config(o), o, corpus, pool);
+  Run run;
+  run.losses = run_steps(trainer, steps);
+  run.validation = trainer.evaluate().loss_nats;
+  run.state = run_state(trainer);
+  return run;
+}
+
+TEST(Threads, AnyNumberGivesTheSameRun) {
+  const Run one = whole_run(dropout_options(), 1, 6);
+  for (const int threads : {2, 3, 4}) {
+    const Run other = whole_run(dropout_options(), threads, 6);
+    EXPECT_EQ(other.losses, one.losses) << threads;
+    EXPECT_EQ(other.validation, one.validation) << threads;
+    testing::expect_same_bits(fmt::format("{} threads", threads), other.state, one.state);
+  }
+}
+
+TEST(Threads, TheSeedMatters) {
+  TrainOptions o = dropout_options();
+  const Run one = whole_run(o, 1, 2);
+  o.seed = 2;
+  EXPECT_NE(whole_run(o, 1, 2).losses, one.losses);
+}
+
+// `before` and `after` steps with these numbers of threads, a checkpoint between them.
+Run interrupted_run(const TrainOptions& o, int threads_before, int64_t before, int threads_after,
+                    int64_t after) {
+  const testing::TemporaryFolder folder;
+  const Corpus corpus = small_corpus();
+  Run run;
+  {
+    ThreadPool pool(threads_before);
+    Trainer trainer(small_config(o), o, corpus, pool);
+    run.losses = run_steps(trainer, before);
+    trainer.save(folder.path(), options_to_json(o));
+    run_steps(trainer, 1);  // lost with the process
+  }
+  ThreadPool pool(threads_after);
+  TrainOptions stored;
+  const Path checkpoint = find_checkpoint(folder.path()).value();
+  options_from_json(read_checkpoint_state(checkpoint).options_json, "state.json", stored);
+  Trainer trainer(small_config(stored), stored, corpus, pool);
+  run_steps(trainer, 1);  // must leave no trace
+  trainer.resume(checkpoint);
+  EXPECT_EQ(trainer.steps_done(), before);
+  for (const double loss : run_steps(trainer, after)) run.losses.push_back(loss);
+  run.validation = trainer.evaluate().loss_nats;
+  run.state = run_state(trainer);
+  return run;
+}
+
+TEST(Resume, EqualsNeverStopped) {
+  const TrainOptions o = dropout_options();
+  const Run straight = whole_run(o, 1, 7);
+  for (const auto& [before, after] : {std::pair(1, 1), std::pair(1, 4), std::pair(4, 2)}) {
+    const Run stopped = interrupted_run(o, before, 3, after, 4);
+    EXPECT_EQ(stopped.losses, straight.losses);
+    EXPECT_EQ(stopped.validation, straight.validation);
+    testing::expect_same_bits("weights and moments", stopped.state, straight.state);
+  }
+}
+
+TEST(Resume, KeepsTheBestValidationLoss) {
+  const testing::TemporaryFolder folder;
+  const TrainOptions o = testing::small_options();
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  Trainer trainer(small_config(o), o, corpus, executor);
+  trainer.step();
+  const double best = trainer.evaluate().loss_nats;
+  trainer.save(folder.path(), "");
+  Trainer other(small_config(o), o, corpus, executor);
+  other.resume(find_checkpoint(folder.path()).value());
+  EXPECT_EQ(other.best_validation_loss(), best);
+  EXPECT_EQ(read_checkpoint_state(find_checkpoint(folder.path()).value()).options_json, "null");
+}
+
+}  // namespace
+}  // namespace tril
