@@ -17,17 +17,17 @@ TrainOptions dropout_options() {
   return o;
 }
 
-struct Run {
+struct WholeRun {
   std::vector<double> losses;
   std::vector<float> state;
   double validation = 0;
 };
 
-Run whole_run(const TrainOptions& o, int threads, int64_t steps) {
+WholeRun whole_run(const TrainOptions& o, int threads, int64_t steps) {
   const Corpus corpus = small_corpus();
   ThreadPool pool(threads);
   Trainer trainer(small_config(o), o, corpus, pool);
-  Run run;
+  WholeRun run;
   run.losses = run_steps(trainer, steps);
   run.validation = trainer.evaluate().loss_nats;
   run.state = run_state(trainer);
@@ -35,9 +35,9 @@ Run whole_run(const TrainOptions& o, int threads, int64_t steps) {
 }
 
 TEST(Threads, AnyNumberGivesTheSameRun) {
-  const Run one = whole_run(dropout_options(), 1, 6);
+  const WholeRun one = whole_run(dropout_options(), 1, 6);
   for (const int threads : {2, 3, 4}) {
-    const Run other = whole_run(dropout_options(), threads, 6);
+    const WholeRun other = whole_run(dropout_options(), threads, 6);
     EXPECT_EQ(other.losses, one.losses) << threads;
     EXPECT_EQ(other.validation, one.validation) << threads;
     testing::expect_same_bits(fmt::format("{} threads", threads), other.state, one.state);
@@ -46,17 +46,17 @@ TEST(Threads, AnyNumberGivesTheSameRun) {
 
 TEST(Threads, TheSeedMatters) {
   TrainOptions o = dropout_options();
-  const Run one = whole_run(o, 1, 2);
+  const WholeRun one = whole_run(o, 1, 2);
   o.seed = 2;
   EXPECT_NE(whole_run(o, 1, 2).losses, one.losses);
 }
 
 // `before` and `after` steps with these numbers of threads, a checkpoint between them.
-Run interrupted_run(const TrainOptions& o, int threads_before, int64_t before, int threads_after,
+WholeRun interrupted_run(const TrainOptions& o, int threads_before, int64_t before, int threads_after,
                     int64_t after) {
   const testing::TemporaryFolder folder;
   const Corpus corpus = small_corpus();
-  Run run;
+  WholeRun run;
   {
     ThreadPool pool(threads_before);
     Trainer trainer(small_config(o), o, corpus, pool);
@@ -80,9 +80,9 @@ Run interrupted_run(const TrainOptions& o, int threads_before, int64_t before, i
 
 TEST(Resume, EqualsNeverStopped) {
   const TrainOptions o = dropout_options();
-  const Run straight = whole_run(o, 1, 7);
+  const WholeRun straight = whole_run(o, 1, 7);
   for (const auto& [before, after] : {std::pair(1, 1), std::pair(1, 4), std::pair(4, 2)}) {
-    const Run stopped = interrupted_run(o, before, 3, after, 4);
+    const WholeRun stopped = interrupted_run(o, before, 3, after, 4);
     EXPECT_EQ(stopped.losses, straight.losses);
     EXPECT_EQ(stopped.validation, straight.validation);
     testing::expect_same_bits("weights and moments", stopped.state, straight.state);

@@ -1,0 +1,270 @@
+#include "tril/generate/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "tests/support/compare.h"
+
+namespace tril {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::map<int32_t, int> draws(const std::vector<float>& logits, const SamplerOptions& options, uint64_t count) {
+  std::map<int32_t, int> out;
+  for (uint64_t i = 0; i < count; ++i) ++out[sample_token(logits, options, i)];
+  return out;
+}
+
+ErrorKind kind_of(const std::function<void()>& body, std::string* message = nullptr) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (message != nullptr) *message = error.what();
+    return error.kind();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorKind::kUse;
+}
+
+TEST(Sampler, ZeroTemperatureTakesTheLowestOfTheHighest) {
+  const std::vector<float> logits = {1, 3, -2, 3, 0};
+  for (uint64_t i = 0; i < 20; ++i) EXPECT_EQ(sample_token(logits, {.temperature = 0, .seed = i}, i), 1);
+}
+
+TEST(Sampler, DrawsFollowTheSoftmax) {
+  const std::vector<float> logits = {0, std::log(2.0f), std::log(5.0f)};
+  const auto n = draws(logits, {.temperature = 1, .seed = 3}, 8000);
+  EXPECT_NEAR(n.at(0) / 8000.0, 1 / 8.0, 0.015);
+  EXPECT_NEAR(n.at(1) / 8000.0, 2 / 8.0, 0.015);
+  EXPECT_NEAR(n.at(2) / 8000.0, 5 / 8.0, 0.015);
+  // At temperature 1/2 the probabilities are squared: 1, 4, 25 of 30.
+  const auto cold = draws(logits, {.temperature = 0.5f, .seed = 3}, 8000);
+  EXPECT_NEAR(cold.at(2) / 8000.0, 25 / 30.0, 0.015);
+}
+
+TEST(Sampler, ExtremeTemperatures) {
+  const std::vector<float> logits = {-1e4f, 1e4f, 0, 9999};
+  EXPECT_EQ(draws(logits, {.temperature = 1e-8f}, 200).size(), 1u);
+  EXPECT_EQ(draws(logits, {.temperature = 1e-8f}, 1).begin()->first, 1);
+  EXPECT_EQ(draws(logits, {.temperature = std::numeric_limits<float>::denorm_min()}, 200).begin()->first, 1);
+  const auto hot = draws({0, 1, 2, 3}, {.temperature = 1e8f}, 4000);
+  for (int32_t id = 0; id < 4; ++id) EXPECT_NEAR(hot.at(id) / 4000.0, 0.25, 0.03);
+}
+
+TEST(Sampler, TopKKeepsTheMostLikely) {
+  const std::vector<float> logits = {0, 2, 1, 2, 2, -1};
+  const auto ids = [&](int64_t k) {
+    std::set<int32_t> out;
+    for (const auto& [id, count] : draws(logits, {.temperature = 5, .top_k = k}, 2000)) out.insert(id);
+    return out;
+  };
+  EXPECT_EQ(ids(1), (std::set<int32_t>{1}));
+  EXPECT_EQ(ids(2), (std::set<int32_t>{1, 3}));  // the lower ids on ties
+  EXPECT_EQ(ids(4), (std::set<int32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(ids(100).size(), 6u);
+  EXPECT_EQ(ids(0).size(), 6u);
+}
+
+TEST(Sampler, TopPKeepsTheShortestRunThatReachesIt) {
+  // Probabilities 0.5, 0.25, 0.15, 0.1, shuffled.
+  const std::vector<float> logits = {std::log(0.15f), std::log(0.5f), std::log(0.1f), std::log(0.25f)};
+  const auto ids = [&](float p) {
+    std::set<int32_t> out;
+    for (const auto& [id, count] : draws(logits, {.temperature = 1, .top_p = p}, 2000)) out.insert(id);
+    return out;
+  };
+  EXPECT_EQ(ids(1e-30f), (std::set<int32_t>{1}));
+  EXPECT_EQ(ids(0.4f), (std::set<int32_t>{1}));
+  EXPECT_EQ(ids(0.6f), (std::set<int32_t>{1, 3}));
+  EXPECT_EQ(ids(0.8f), (std::set<int32_t>{0, 1, 3}));
+  EXPECT_EQ(ids(1.0f).size(), 4u);
+  const auto n = draws(logits, {.temperature = 1, .top_p = 0.6f}, 6000);
+  EXPECT_NEAR(n.at(1) / 6000.0, 2 / 3.0, 0.03);
+  // With top-k the nucleus is of what top-k left: 0.5 / 0.75 = 2/3.
+  std::set<int32_t> both;
+  for (const auto& [id, count] : draws(logits, {.temperature = 1, .top_k = 2, .top_p = 0.66f}, 500)) both.insert(id);
+  EXPECT_EQ(both, (std::set<int32_t>{1}));
+}
+
+TEST(Sampler, SeedAndIndexDecide) {
+  const std::vector<float> logits(50, 0.0f);
+  const auto sequence = [&](uint64_t seed) {
+    std::vector<int32_t> out;
+    for (uint64_t i = 0; i < 30; ++i) out.push_back(sample_token(logits, {.seed = seed}, i));
+    return out;
+  };
+  EXPECT_EQ(sequence(1), sequence(1));
+  EXPECT_NE(sequence(1), sequence(2));
+  EXPECT_GT(std::set<int32_t>(sequence(1).begin(), sequence(1).end()).size(), 1u);
+}
+
+TEST(Sampler, RefusesOptionsByName) {
+  const std::vector<float> logits = {0, 1};
+  const auto refused = [&](const SamplerOptions& options, const char* name) {
+    std::string message;
+    EXPECT_EQ(kind_of([&] { sample_token(logits, options, 0); }, &message), ErrorKind::kUse);
+    EXPECT_NE(message.find(name), std::string::npos) << message;
+  };
+  refused({.temperature = -1}, "--temperature is -1");
+  refused({.temperature = kNaN}, "--temperature is nan");
+  refused({.temperature = kInfinity}, "--temperature is inf");
+  refused({.top_k = -1}, "--top-k is -1");
+  refused({.top_p = 0}, "--top-p is 0");
+  refused({.top_p = 1.5f}, "--top-p is 1.5");
+  refused({.top_p = kNaN}, "--top-p is nan");
+}
+
+TEST(Sampler, NonFiniteLogitsStopIt) {
+  for (const float bad : {kNaN, kInfinity, -kInfinity}) {
+    for (const float temperature : {0.0f, 1.0f}) {
+      std::string message;
+      const std::vector<float> logits = {0, bad, 1};
+      EXPECT_EQ(kind_of([&] { sample_token(logits, {.temperature = temperature}, 41); }, &message),
+                ErrorKind::kNumerics);
+      EXPECT_NE(message.find("non-finite logits at step 41"), std::string::npos) << message;
+    }
+  }
+}
+
+class GenerateTest : public ::testing::Test {
+ protected:
+  GenerateTest() : model_(config()), parameters_(model_, Parameters::Memory::kValues) {
+    parameters_.initialize(7);
+    for (const auto& item : parameters_.items()) {  // larger weights: distributions that are not flat
+      float* const w = item.weight->value.f32();
+      for (int64_t i = 0; i < item.weight->value.elements(); ++i) w[i] *= 5;
+    }
+  }
+  static TransformerConfig config() {
+    TransformerConfig c;
+    c.vocabulary = 23;
+    c.context = 12;
+    c.channels = 16;
+    c.layers = 2;
+    c.heads = 2;
+    return c;
+  }
+  // Logits after these tokens, at most `context` of them, straight from the model.
+  std::vector<float> direct(std::span<const int32_t> tokens) {
+    const auto time = static_cast<int64_t>(tokens.size());
+    Session<Transformer> session(model_, executor_, 1, time, false);
+    std::vector<float> all(static_cast<size_t>(time * 23));
+    model_.logits(session.context(), {.batch = 1, .time = time, .tokens = tokens.data()}, session.state(),
+                  View(all.data(), {time, 23}));
+    return {all.end() - 23, all.end()};
+  }
+  static void expect_close(std::span<const float> a, const std::vector<float>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5) << i;
+  }
+
+  SerialExecutor executor_;
+  Transformer model_;
+  Parameters parameters_;
+};
+
+TEST_F(GenerateTest, DecoderGivesTheModelsLogits) {
+  const std::vector<int32_t> tokens = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+  const std::vector<float> whole = direct(tokens);
+  for (const size_t chunk : {1u, 2u, 3u, 7u, 12u}) {
+    Decoder decoder(model_, executor_);
+    std::span<const float> logits;
+    for (size_t at = 0; at < tokens.size(); at += chunk)
+      logits = decoder.append(std::span(tokens).subspan(at, std::min(chunk, tokens.size() - at)));
+    EXPECT_EQ(decoder.length(), 12);
+    expect_close(logits, whole);
+  }
+}
+
+TEST_F(GenerateTest, BeyondTheContextTheWindowSlides) {
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < 30; ++i) tokens.push_back((i * 7 + i * i) % 23);
+  Decoder decoder(model_, executor_);
+  decoder.append(std::span(tokens).first(29));
+  const auto logits = decoder.append(std::span(tokens).last(1));
+  expect_close(logits, direct(std::span(tokens).last(12)));
+}
+
+TEST_F(GenerateTest, ResetForgets) {
+  const std::vector<int32_t> a = {1, 2, 3}, b = {4, 5, 6, 7, 8};
+  Decoder decoder(model_, executor_);
+  const auto first = decoder.append(a);
+  const std::vector<float> before(first.begin(), first.end());
+  decoder.reset();
+  decoder.append(b);
+  decoder.reset();
+  EXPECT_EQ(decoder.length(), 0);
+  const auto again = decoder.append(a);
+  testing::expect_same_bits("logits", again, before);
+}
+
+TEST_F(GenerateTest, GreedyRepeatsAndIsTheArgmax) {
+  const std::vector<int32_t> prompt = {3, 1, 4};
+  const auto a = generate(model_, executor_, prompt, 20, {.temperature = 0, .seed = 1});
+  const auto b = generate(model_, executor_, prompt, 20, {.temperature = 0, .seed = 2});
+  EXPECT_EQ(a, b);
+  ASSERT_EQ(a.size(), 20u);
+  const std::vector<float> logits = direct(prompt);
+  EXPECT_EQ(a[0], std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+TEST_F(GenerateTest, ThreadsDoNotMatter) {
+  const std::vector<int32_t> prompt = {3, 1, 4};
+  const auto one = generate(model_, executor_, prompt, 30, {.temperature = 1});
+  for (const int threads : {2, 3}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(generate(model_, pool, prompt, 30, {.temperature = 1}), one);
+  }
+}
+
+TEST_F(GenerateTest, SeedsDiffer) {
+  const std::vector<int32_t> prompt = {3};
+  const auto one = generate(model_, executor_, prompt, 30, {.temperature = 1, .seed = 1});
+  EXPECT_EQ(generate(model_, executor_, prompt, 30, {.temperature = 1, .seed = 1}), one);
+  EXPECT_NE(generate(model_, executor_, prompt, 30, {.temperature = 1, .seed = 2}), one);
+}
+
+TEST_F(GenerateTest, StopsWhenToldAndAtEndOfText) {
+  const std::vector<int32_t> prompt = {3};
+  const auto all = generate(model_, executor_, prompt, 30, {.temperature = 1});
+  std::vector<int32_t> seen;
+  const auto stopped = generate(model_, executor_, prompt, 30, {.temperature = 1}, -1, [&](int32_t token) {
+    seen.push_back(token);
+    return seen.size() < 5;
+  });
+  EXPECT_EQ(stopped, std::vector<int32_t>(all.begin(), all.begin() + 5));
+  EXPECT_EQ(seen, stopped);
+  const int32_t end = all[9];
+  const auto where = std::find(all.begin(), all.end(), end);
+  EXPECT_EQ(generate(model_, executor_, prompt, 30, {.temperature = 1}, end),
+            std::vector<int32_t>(all.begin(), where));
+  EXPECT_TRUE(generate(model_, executor_, prompt, 0, {}).empty());
+}
+
+TEST_F(GenerateTest, RefusesBadPrompts) {
+  const std::vector<int32_t> none, high = {1, 23}, negative = {-1};
+  std::string message;
+  EXPECT_EQ(kind_of([&] { generate(model_, executor_, none, 3, {}); }), ErrorKind::kUse);
+  EXPECT_EQ(kind_of([&] { generate(model_, executor_, high, 3, {}); }, &message), ErrorKind::kUse);
+  EXPECT_NE(message.find("token 23 at position 1"), std::string::npos) << message;
+  EXPECT_EQ(kind_of([&] { generate(model_, executor_, negative, 3, {}); }), ErrorKind::kUse);
+  EXPECT_EQ(kind_of([&] { generate(model_, executor_, high, -1, {}); }), ErrorKind::kUse);
+}
+
+TEST_F(GenerateTest, PoisonedWeightsStopIt) {
+  parameters_.find("ln_final.weight").value.f32()[3] = kNaN;
+  const std::vector<int32_t> prompt = {3};
+  std::string message;
+  EXPECT_EQ(kind_of([&] { generate(model_, executor_, prompt, 3, {}); }, &message), ErrorKind::kNumerics);
+  EXPECT_NE(message.find("non-finite logits at step 0"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace tril
