@@ -16,7 +16,8 @@ namespace {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-std::map<int32_t, int> draws(const std::vector<float>& logits, const SamplerOptions& options, uint64_t count) {
+std::map<int32_t, int> draws(const std::vector<float>& logits, const SamplerOptions& options,
+                             uint64_t count) {
   std::map<int32_t, int> out;
   for (uint64_t i = 0; i < count; ++i) ++out[sample_token(logits, options, i)];
   return out;
@@ -89,7 +90,8 @@ TEST(Sampler, TopPKeepsTheShortestRunThatReachesIt) {
   EXPECT_NEAR(n.at(1) / 6000.0, 2 / 3.0, 0.03);
   // With top-k the nucleus is of what top-k left: 0.5 / 0.75 = 2/3.
   std::set<int32_t> both;
-  for (const auto& [id, count] : draws(logits, {.temperature = 1, .top_k = 2, .top_p = 0.66f}, 500)) both.insert(id);
+  for (const auto& [id, count] : draws(logits, {.temperature = 1, .top_k = 2, .top_p = 0.66f}, 500))
+    both.insert(id);
   EXPECT_EQ(both, (std::set<int32_t>{1}));
 }
 
@@ -102,7 +104,8 @@ TEST(Sampler, SeedAndIndexDecide) {
   };
   EXPECT_EQ(sequence(1), sequence(1));
   EXPECT_NE(sequence(1), sequence(2));
-  EXPECT_GT(std::set<int32_t>(sequence(1).begin(), sequence(1).end()).size(), 1u);
+  const std::vector<int32_t> one = sequence(1);
+  EXPECT_GT(std::set<int32_t>(one.begin(), one.end()).size(), 10u);
 }
 
 TEST(Sampler, RefusesOptionsByName) {

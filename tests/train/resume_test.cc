@@ -53,7 +53,7 @@ TEST(Threads, TheSeedMatters) {
 
 // `before` and `after` steps with these numbers of threads, a checkpoint between them.
 WholeRun interrupted_run(const TrainOptions& o, int threads_before, int64_t before, int threads_after,
-                    int64_t after) {
+                         int64_t after) {
   const testing::TemporaryFolder folder;
   const Corpus corpus = small_corpus();
   WholeRun run;

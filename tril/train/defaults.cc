@@ -27,11 +27,13 @@ void set(int64_t& option, int64_t value) {
   if (option == 0) option = value;
 }
 
-// The divisor of `channels` whose heads are nearest to 32 wide (as a ratio), the wider on ties.
-int64_t heads_for(int64_t channels) {
-  int64_t best = 1;
+// The divisor of `channels` whose heads are nearest to 32 wide (as a ratio), the wider on ties; a multiple of
+// `kv_heads`.
+int64_t heads_for(int64_t channels, int64_t kv_heads) {
+  const int64_t unit = std::max<int64_t>(kv_heads, 1);
+  int64_t best = unit;
   double best_distance = 1e9;
-  for (int64_t heads = 1; heads <= channels; ++heads) {
+  for (int64_t heads = unit; heads <= channels; heads += unit) {
     if (channels % heads != 0 || channels / heads > 256) continue;
     const double distance = std::abs(std::log2(static_cast<double>(channels / heads) / 32.0));
     if (distance < best_distance) {
@@ -44,16 +46,16 @@ int64_t heads_for(int64_t channels) {
 
 // One rung with what was given explicitly in its place.
 TrainOptions on_rung(TrainOptions o, const Shape3& rung) {
+  const int64_t unit = std::max<int64_t>(o.kv_heads, 1);
   set(o.layers, rung.layers);
-  if (o.channels == 0) {
-    const int64_t width = o.heads == 0 ? rung.channels : round_up(rung.channels, o.heads);
-    o.channels = o.heads == 0 || width / o.heads <= 256 ? width : rung.channels;
-  }
-  if (o.heads == 0) {
-    o.heads = o.channels == rung.channels ? rung.heads : heads_for(o.channels);
-    if (o.head_size > 0) o.heads = std::max<int64_t>(1, o.channels / o.head_size);
-    if (o.kv_heads > 0) o.heads = round_up(o.heads, o.kv_heads);
-    if (o.head_size == 0 && o.channels % o.heads != 0) o.heads = o.kv_heads;
+  if (o.head_size > 0) {
+    set(o.channels, rung.channels);
+    set(o.heads, round_up(std::max<int64_t>(o.channels / o.head_size, 1), unit));
+  } else if (o.channels > 0) {
+    set(o.heads, heads_for(o.channels, o.kv_heads));
+  } else {
+    set(o.heads, round_up(rung.heads, unit));
+    set(o.channels, round_up(rung.channels, o.heads));
   }
   return o;
 }
