@@ -152,7 +152,7 @@ AtomicFile::AtomicFile(const Path& path) : path_(path), temporary_(path) {
                name_of(path));
     check_data(S_ISREG(old.st_mode), "{}: cannot replace a pipe or a device; give a file name",
                name_of(path));
-    if (::access(path.c_str(), W_OK) != 0) fail_system(path, "replace the file");
+    if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) fail_system(path, "replace the file");
   }
   open_temporary();
   if (exists) ::fchmod(descriptor_, old.st_mode & 07777);  // a file system without permissions may refuse
@@ -193,7 +193,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::write(std::string_view text) {
-  check_use(descriptor_ >= 0, "{}: write after commit() or after a failure", name_of(path_));
+  if (descriptor_ < 0) fail(ErrorKind::kUse, "{}: write after commit() or after a failure", name_of(path_));
   try {
     write_all(descriptor_, path_, text);
   } catch (...) {

@@ -48,10 +48,11 @@ class DryExecutor final : public Executor {
 };
 
 // A pool of std::threads, the caller being worker 0. Idle workers spin briefly, then sleep. One caller at a
-// time: concurrent calls of run() from different outside threads are serialised.
+// time: concurrent calls of run() from different outside threads are serialised. A body that runs another
+// pool must not come back to this one from there.
 class ThreadPool final : public Executor {
  public:
-  explicit ThreadPool(int threads);  // >= 1; throws kUse otherwise
+  explicit ThreadPool(int threads);  // throws kUse unless 1 <= threads <= 4096 and the system grants them
   ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -64,7 +65,7 @@ class ThreadPool final : public Executor {
   std::unique_ptr<Impl> impl_;
 };
 
-// The number of processors this process may run on.
+// The processors that this process may use: its affinity mask, and the time limit of its container if less.
 int available_threads();
 
 // Calls body(begin, end, worker) over [0, count) cut into chunks of `grain` (the last one shorter).

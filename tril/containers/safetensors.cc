@@ -175,7 +175,7 @@ ConstView SafetensorsFile::f32(std::string_view name, const Shape& shape) const 
   for (int i = 0; same && i < shape.rank(); ++i) same = array.shape[static_cast<size_t>(i)] == shape[i];
   check_data(same,
              "{}: tensor \"{}\": shape {} where {} is expected; give the file of a model of these sizes",
-             name_of(path_), printable(name), shape_text(array.shape), shape.to_string());
+             name_of(path_), printable(name), shape_text(array.shape), shape);
   return ConstView(array.bytes.data(), DType::kF32, shape);
 }
 

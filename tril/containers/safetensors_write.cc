@@ -35,7 +35,7 @@ void check_writable(const Path& path, const std::vector<const NamedView*>& sorte
     check_use(a->name != "__metadata__", "{}: a tensor cannot be named \"__metadata__\"; rename it",
               printable(path.native(), 4096));
     check_use(a->view.contiguous(), "{}: tensor \"{}\": the view {} is strided; copy it first",
-              printable(path.native(), 4096), printable(a->name), a->view.shape.to_string());
+              printable(path.native(), 4096), printable(a->name), a->view.shape);
     check_use(a->view.data != nullptr || a->view.elements() == 0, "{}: tensor \"{}\": the view has no data",
               printable(path.native(), 4096), printable(a->name));
     names.push_back(a->name);

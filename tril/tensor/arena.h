@@ -1,7 +1,7 @@
 // Arena: one allocation per lifetime, cut into views.
 //
-// A dry arena hands out views that must not be touched and only counts. So the code that lays out an arena runs twice,
-// first dry to learn the size, then for real:
+// A dry arena hands out views that must not be touched and only counts. So the code that lays out an arena
+// runs twice, first dry to learn the size, then for real:
 //
 //   Arena dry = Arena::dry();  plan(dry);
 //   Arena arena(dry.peak());   plan(arena);

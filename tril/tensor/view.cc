@@ -7,7 +7,7 @@ namespace tril {
 Shape::Shape(std::initializer_list<int64_t> dims) : rank_(static_cast<int>(dims.size())) {
   check_use(dims.size() <= kMaxRank, "shape: {} dimensions, at most {} are possible", dims.size(), kMaxRank);
   std::copy(dims.begin(), dims.end(), dims_.begin());
-  for (const int64_t d : dims) check_use(d >= 0, "shape {}: negative dimension", to_string());
+  for (const int64_t d : dims) check_use(d >= 0, "shape {}: negative dimension", *this);
 }
 
 int64_t Shape::elements() const {
@@ -39,7 +39,7 @@ std::array<int64_t, Shape::kMaxRank> contiguous_strides(const Shape& shape) {
 template <bool kConst>
 BasicView<kConst> BasicView<kConst>::rows(int64_t begin, int64_t end) const {
   check_use(shape.rank() >= 1 && 0 <= begin && begin <= end && end <= shape[0], "rows [{}, {}) of a view {}",
-            begin, end, shape.to_string());
+            begin, end, shape);
   BasicView out = *this;
   const int64_t n = end - begin;
   switch (shape.rank()) {
@@ -64,12 +64,10 @@ template struct BasicView<false>;
 template struct BasicView<true>;
 
 void check_shape(const ConstView& view, const Shape& expected, std::string_view what) {
-  check_use(view.shape == expected, "{}: shape {} where {} is expected", what, view.shape.to_string(),
-            expected.to_string());
+  check_use(view.shape == expected, "{}: shape {} where {} is expected", what, view.shape, expected);
   check_use(view.dtype == DType::kF32, "{}: dtype {} where f32 is expected", what,
             dtype_info(view.dtype).name);
-  check_use(view.contiguous(), "{}: the view {} is strided; a contiguous one is expected", what,
-            view.shape.to_string());
+  check_use(view.contiguous(), "{}: the view {} is strided; a contiguous one is expected", what, view.shape);
 }
 
 }  // namespace tril

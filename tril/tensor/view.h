@@ -32,6 +32,19 @@ class Shape {
 // Row-major strides in elements.
 std::array<int64_t, Shape::kMaxRank> contiguous_strides(const Shape& shape);
 
+}  // namespace tril
+
+// So that checks can be given a Shape, which is turned into text on failure only.
+template <>
+struct fmt::formatter<tril::Shape> : fmt::formatter<std::string_view> {
+  template <class Context>
+  auto format(const tril::Shape& shape, Context& context) const {
+    return fmt::formatter<std::string_view>::format(shape.to_string(), context);
+  }
+};
+
+namespace tril {
+
 template <bool kConst>
 struct BasicView {
   using Byte = std::conditional_t<kConst, const std::byte, std::byte>;
@@ -63,12 +76,12 @@ struct BasicView {
 
   // The elements as floats; throws kUse if the dtype is another.
   Ptr<float> f32() const {
-    check_use(dtype == DType::kF32, "view {}: dtype is {}, f32 is needed here", shape.to_string(),
+    check_use(dtype == DType::kF32, "view {}: dtype is {}, f32 is needed here", shape,
               dtype_info(dtype).name);
     return reinterpret_cast<Ptr<float>>(data);
   }
   Ptr<int32_t> i32() const {
-    check_use(dtype == DType::kI32, "view {}: dtype is {}, i32 is needed here", shape.to_string(),
+    check_use(dtype == DType::kI32, "view {}: dtype is {}, i32 is needed here", shape,
               dtype_info(dtype).name);
     return reinterpret_cast<Ptr<int32_t>>(data);
   }
@@ -76,8 +89,7 @@ struct BasicView {
   // The same memory in another shape with as many elements (contiguous views only).
   BasicView reshape(const Shape& other) const {
     check_use(contiguous() && other.elements() == elements(),
-              "reshape: {} -> {} changes the number of elements or the view is strided", shape.to_string(),
-              other.to_string());
+              "reshape: {} -> {} changes the number of elements or the view is strided", shape, other);
     return BasicView(data, dtype, other);
   }
   // Rows [begin, end) of the outermost dimension.
