@@ -202,6 +202,11 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(const Path& path, std::string_view json) {
+  // nlohmann-json takes a NUL for the end of its input and would pass over what follows.
+  const size_t nul = json.find('\0');
+  check_data(nul == json.npos,
+             "{}: the header is not JSON at byte {}: a NUL; the file is damaged: get it again",
+             printable(path.native(), 4096), nul + 1);
   HeaderReader reader(path);
   nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
   return reader.take();
