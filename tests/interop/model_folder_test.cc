@@ -1,0 +1,387 @@
+#include "tril/interop/model_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/compare.h"
+#include "tril/containers/safetensors.h"
+#include "tril/generate/generate.h"
+#include "tril/train/trainer.h"
+
+namespace tril {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kText = "the quick brown fox jumps over the lazy dog. the dog sleeps. ";
+
+TransformerConfig small_config(std::string_view architecture, int64_t vocabulary) {
+  TransformerConfig c;
+  c.set_architecture(architecture);
+  c.vocabulary = vocabulary;
+  c.context = 16;
+  c.channels = 24;
+  c.layers = 2;
+  c.heads = 3;
+  return c.resolved();
+}
+
+class ModelFolder : public ::testing::Test {
+ protected:
+  ModelFolder() : tokenizer_(Tokenizer::characters({&kText, 1}, true)) {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = std::filesystem::temp_directory_path() / fmt::format("tril-test-{}-{}", ::getpid(), info->name());
+    std::filesystem::create_directories(root_);
+  }
+  ~ModelFolder() override { remove_tree(root_); }
+
+  Path folder() const { return root_ / "model"; }
+  Path weights() const { return folder() / "model.safetensors"; }
+  Path config_path() const { return folder() / "config.json"; }
+
+  // A model with values in every parameter, biases included.
+  struct Model {
+    explicit Model(const TransformerConfig& config)
+        : transformer(config), parameters(transformer, Parameters::Memory::kValues) {
+      parameters.initialize(3);
+      uint64_t n = 0;
+      for (const auto& item : parameters.items()) {
+        float* const w = item.weight->value.f32();
+        const RandomStream random(9, "values", n++);
+        for (int64_t i = 0; i < item.weight->value.elements(); ++i)
+          w[i] += 0.1f * static_cast<float>(random.normal(static_cast<uint64_t>(i)));
+      }
+    }
+    Transformer transformer;
+    Parameters parameters;
+  };
+
+  std::unique_ptr<Model> saved(const TransformerConfig& config) {
+    auto model = std::make_unique<Model>(config);
+    save_model_folder(folder(), config, model->parameters, tokenizer_);
+    return model;
+  }
+
+  static std::vector<float> logits(Transformer& model) {
+    const std::vector<int32_t> tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    SerialExecutor executor;
+    Session<Transformer> session(model, executor, 1, 11, false);
+    std::vector<float> out(static_cast<size_t>(11 * model.config().vocabulary));
+    model.logits(session.context(), {.batch = 1, .time = 11, .tokens = tokens.data()}, session.state(),
+                 View(out.data(), {11, model.config().vocabulary}));
+    return out;
+  }
+
+  void expect_round_trip(const TransformerConfig& config, const std::string& layout) {
+    remove_tree(folder());
+    const auto model = saved(config);
+    const LoadedModel loaded = load_model_folder(folder());
+    EXPECT_EQ(loaded.layout, layout);
+    EXPECT_EQ(loaded.config.architecture(), config.architecture());
+    EXPECT_EQ(loaded.config.dropout, config.dropout);
+    EXPECT_EQ(loaded.config.activation, config.activation);
+    ASSERT_EQ(loaded.parameters->items().size(), model->parameters.items().size());
+    testing::expect_same_bits("logits", logits(*loaded.model), logits(model->transformer));
+    ASSERT_NE(loaded.tokenizer, nullptr);
+    EXPECT_EQ(loaded.tokenizer->fingerprint(), tokenizer_.fingerprint());
+  }
+
+  // The tensors of the weights file, for writing it again with changes.
+  struct Tensors {
+    explicit Tensors(const Path& path) : file(path) {
+      for (const NamedArray& array : file.arrays()) {
+        Tensor copy(shape_of(array));
+        std::copy_n(array.bytes.data(), array.bytes.size(), copy.view().data);
+        names.push_back(array.name);
+        tensors.push_back(std::move(copy));
+      }
+    }
+    static Shape shape_of(const NamedArray& array) {
+      return array.shape.size() == 1 ? Shape{array.shape[0]} : Shape{array.shape[0], array.shape[1]};
+    }
+    size_t index(const std::string& name) const {
+      return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    }
+    void remove(const std::string& name) {
+      const auto at = static_cast<std::ptrdiff_t>(index(name));
+      names.erase(names.begin() + at);
+      tensors.erase(tensors.begin() + at);
+    }
+    void add(const std::string& name, const Shape& shape, float value = 0) {
+      names.push_back(name);
+      tensors.emplace_back(shape);
+      std::fill_n(tensors.back().f32(), shape.elements(), value);
+    }
+    void write(const Path& path) const {
+      std::vector<NamedView> arrays;
+      for (size_t i = 0; i < names.size(); ++i) arrays.push_back({names[i], tensors[i].view()});
+      write_safetensors(path, arrays);
+    }
+    SafetensorsFile file;
+    std::vector<std::string> names;
+    std::vector<Tensor> tensors;
+  };
+
+  void change_weights(const std::function<void(Tensors&)>& change) {
+    Tensors tensors(weights());
+    change(tensors);
+    tensors.write(weights());
+  }
+  void change_config(const std::function<void(Json&)>& change) {
+    Json json = Json::parse(read_text_file(config_path()));
+    change(json);
+    write_file_atomic(config_path(), json.dump());
+  }
+  void expect_refused(const std::vector<std::string>& parts) {
+    try {
+      load_model_folder(folder());
+      ADD_FAILURE() << "nothing was thrown; expected: " << parts[0];
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+      for (const std::string& part : parts)
+        EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+            << part << " is not in: " << error.what();
+    }
+  }
+  TransformerConfig gpt() const { return small_config("gpt", tokenizer_.vocabulary()); }
+
+  Path root_;
+  Tokenizer tokenizer_;
+};
+
+TEST_F(ModelFolder, Gpt2RoundTrips) {
+  TransformerConfig c = gpt();
+  expect_round_trip(c, "gpt2");
+  c.dropout = 0.1f;
+  c.activation = Activation::kGeluErf;
+  expect_round_trip(c, "gpt2");
+  c.activation = Activation::kRelu;
+  c.mlp_hidden = 40;
+  expect_round_trip(c, "gpt2");
+  c.vocabulary += 7;  // padded
+  expect_round_trip(c, "gpt2");
+}
+
+TEST_F(ModelFolder, MissingBiasesAreZeroThereAndMissingHere) {
+  TransformerConfig c = gpt();
+  c.qkv_bias = c.projection_bias = c.mlp_bias = c.norm_bias = false;
+  expect_round_trip(c, "gpt2");
+  const SafetensorsFile file(weights());
+  testing::expect_all_zero("bias", {file.f32("transformer.h.1.attn.c_attn.bias", {72}).f32(), 72});
+  testing::expect_all_zero("bias", {file.f32("transformer.ln_f.bias", {24}).f32(), 24});
+  EXPECT_FALSE(load_model_folder(folder()).config.qkv_bias);
+  change_weights([](Tensors& t) { t.tensors[t.index("transformer.h.1.attn.c_attn.bias")].f32()[3] = 1; });
+  expect_refused({"h.1.attn.c_attn.bias", "not zero"});
+}
+
+TEST_F(ModelFolder, OtherArchitecturesKeepTheirOwnLayout) {
+  TransformerConfig c = small_config("classic", tokenizer_.vocabulary());
+  expect_round_trip(c, "tril");
+  c = gpt();
+  c.kv_heads = 1;
+  expect_round_trip(c, "tril");
+  c = gpt();
+  c.head_size = 5;
+  expect_round_trip(c, "tril");
+  c = gpt();
+  c.scale = 0.3f;
+  expect_round_trip(c, "tril");
+  EXPECT_EQ(load_model_folder(folder()).config.scale, 0.3f);
+  c = gpt();
+  c.tied_head = false;
+  expect_round_trip(c, "tril");
+}
+
+TEST_F(ModelFolder, Gpt2FilesAreAsHuggingFaceWritesThem) {
+  const auto model = saved(gpt());
+  const SafetensorsFile file(weights());
+  EXPECT_EQ(file.arrays().size(), 2 + 2 * 12 + 2u);
+  EXPECT_EQ(file.metadata().at("format"), "pt");
+  EXPECT_EQ(file.find("lm_head.weight"), nullptr);
+  const int64_t v = tokenizer_.vocabulary();
+  file.f32("transformer.wte.weight", {v, 24});
+  file.f32("transformer.wpe.weight", {16, 24});
+  file.f32("transformer.h.0.attn.c_proj.weight", {24, 24});
+  file.f32("transformer.h.0.mlp.c_fc.weight", {24, 96});
+  file.f32("transformer.h.0.mlp.c_proj.weight", {96, 24});
+  file.f32("transformer.h.0.mlp.c_proj.bias", {24});
+  file.f32("transformer.h.1.ln_2.bias", {24});
+  const ConstView theirs = file.f32("transformer.h.1.attn.c_attn.weight", {24, 72});
+  const float* const ours = model->parameters.find("blocks.1.attention.qkv.weight").value.f32();
+  for (int64_t out = 0; out < 72; ++out) {
+    for (int64_t in = 0; in < 24; ++in) ASSERT_EQ(theirs.f32()[in * 72 + out], ours[out * 24 + in]);
+  }
+  const Json json = Json::parse(read_text_file(config_path()));
+  EXPECT_EQ(json["architectures"], Json({"GPT2LMHeadModel"}));
+  EXPECT_EQ(json["model_type"], "gpt2");
+  EXPECT_EQ(json["activation_function"], "gelu_new");
+  EXPECT_EQ(json["n_positions"], 16);
+  EXPECT_EQ(json["n_ctx"], 16);
+  EXPECT_EQ(json["eos_token_id"], tokenizer_.end_of_text());
+  EXPECT_EQ(json["tie_word_embeddings"], true);
+  EXPECT_TRUE(json["n_inner"].is_null());
+}
+
+TEST_F(ModelFolder, OtherSpellingsOfTheSameFileAreRead) {
+  const auto model = saved(gpt());
+  const std::vector<float> expected = logits(model->transformer);
+  for (const std::string prefix : {"", "_orig_mod.transformer.", "module.transformer.", "model."}) {
+    change_weights([&](Tensors& t) {
+      for (std::string& name : t.names)
+        name = prefix + name.substr(name.find(name.find("wte") != name.npos    ? "wte"
+                                              : name.find("wpe") != name.npos  ? "wpe"
+                                              : name.find("ln_f") != name.npos ? "ln_f"
+                                                                               : "h."));
+    });
+    testing::expect_same_bits(prefix, logits(*load_model_folder(folder()).model), expected);
+  }
+  change_weights([&](Tensors& t) {
+    t.add("h.0.attn.bias", {16, 16}, 1);
+    t.add("h.1.attn.masked_bias", {1}, -1e4f);
+  });
+  testing::expect_same_bits("masks", logits(*load_model_folder(folder()).model), expected);
+  change_config([](Json& json) {
+    json.erase("tril");
+    json.erase("n_inner");
+    json.erase("tie_word_embeddings");
+  });
+  testing::expect_same_bits("plain config", logits(*load_model_folder(folder()).model), expected);
+}
+
+TEST_F(ModelFolder, TheTiedHeadMayBeWrittenTwiceButNotDiffer) {
+  const auto model = saved(gpt());
+  change_weights([&](Tensors& t) {
+    t.add("lm_head.weight", {gpt().vocabulary, 24});
+    const Weight& table = model->parameters.find("token_embedding.weight");
+    std::copy_n(table.value.f32(), table.value.elements(), t.tensors.back().f32());
+  });
+  testing::expect_same_bits("tied", logits(*load_model_folder(folder()).model), logits(model->transformer));
+  change_weights([&](Tensors& t) { t.tensors[t.index("lm_head.weight")].f32()[7] += 1; });
+  expect_refused({"lm_head.weight and wte.weight differ"});
+  change_config([](Json& json) {
+    json["tie_word_embeddings"] = false;
+    json.erase("tril");
+  });
+  EXPECT_FALSE(load_model_folder(folder()).config.tied_head);
+}
+
+TEST_F(ModelFolder, DamageIsNamed) {
+  const auto change = [&](const std::function<void(Tensors&)>& f, const std::vector<std::string>& parts) {
+    saved(gpt());
+    change_weights(f);
+    expect_refused(parts);
+  };
+  change([](Tensors& t) { t.remove("transformer.h.1.mlp.c_fc.bias"); },
+         {"model.safetensors", "h.1.mlp.c_fc.bias", "missing"});
+  change([](Tensors& t) { t.add("transformer.h.2.ln_1.weight", {24}); }, {"h.2.ln_1.weight", "no place"});
+  change([](Tensors& t) { t.add("wte.weight", {3, 3}); }, {"wte.weight", "same tensor"});
+  change(
+      [](Tensors& t) {
+        t.remove("transformer.h.0.mlp.c_fc.weight");
+        t.add("transformer.h.0.mlp.c_fc.weight", {96, 24});
+      },
+      {"h.0.mlp.c_fc.weight", "96", "24"});
+}
+
+TEST_F(ModelFolder, ConfigsAreCheckedBeforeTheyAreBelieved) {
+  const auto change = [&](const std::function<void(Json&)>& f, const std::vector<std::string>& parts) {
+    saved(gpt());
+    change_config(f);
+    expect_refused(parts);
+  };
+  change([](Json& j) { j["model_type"] = "llama"; }, {"config.json", "llama"});
+  change([](Json& j) { j.erase("n_layer"); }, {"\"n_layer\" is missing"});
+  change([](Json& j) { j["n_layer"] = 5000; }, {"h.2."});
+  change([](Json& j) { j["vocab_size"] = 2000000000; }, {"wte.weight"});
+  change([](Json& j) { j["n_embd"] = -24; }, {"\"n_embd\" is -24"});
+  change([](Json& j) { j["n_embd"] = "24"; }, {"\"n_embd\" is \"24\""});
+  change([](Json& j) { j["n_embd"] = 1e300; }, {"\"n_embd\""});
+  change([](Json& j) { j["n_embd"] = 1099511627776; }, {"config.json", "channels"});
+  change([](Json& j) { j["n_head"] = 5; }, {"config.json", "24", "5"});
+  change([](Json& j) { j["n_head"] = 0; }, {"config.json", "heads"});
+  change([](Json& j) { j["activation_function"] = "swish"; }, {"swish", "gelu_new"});
+  change([](Json& j) { j["layer_norm_epsilon"] = 1e-6; }, {"layer_norm_epsilon"});
+  change([](Json& j) { j["scale_attn_by_inverse_layer_idx"] = true; }, {"scale_attn_by_inverse_layer_idx"});
+  change([](Json& j) { j["tril"] = 5; }, {"\"tril\""});
+  change([](Json& j) { j["resid_pdrop"] = 1.5; }, {"config.json", "dropout"});
+  change([](Json& j) { j = Json::array(); }, {"config.json", "JSON object"});
+  saved(gpt());
+  write_file_atomic(config_path(), "{");
+  expect_refused({"config.json"});
+
+  remove_tree(folder());
+  saved(small_config("classic", tokenizer_.vocabulary()));
+  change_config([](Json& j) { j["activation"] = "swish"; });
+  expect_refused({"config.json", "swish"});
+  change_config([](Json& j) {
+    j["activation"] = "relu";
+    j["format"] = 2;
+  });
+  expect_refused({"config.json", "newer"});
+}
+
+TEST_F(ModelFolder, MissingFilesAreNamed) {
+  expect_refused({"model", "not a folder"});
+  saved(gpt());
+  std::filesystem::rename(weights(), folder() / "other");
+  expect_refused({"model.safetensors"});
+  std::ofstream(folder() / "model.safetensors.index.json") << "{}";
+  expect_refused({"several files"});
+  std::filesystem::rename(folder() / "other", weights());
+  std::filesystem::remove(folder() / "tokenizer.json");
+  EXPECT_EQ(load_model_folder(folder()).tokenizer, nullptr);
+  std::filesystem::remove(config_path());
+  expect_refused({"config.json"});
+}
+
+TEST_F(ModelFolder, TheTokenizerMustFit) {
+  saved(gpt());
+  const std::string more = std::string(kText) + "ABC";
+  const std::string_view view = more;
+  Tokenizer::characters({&view, 1}, true).save(folder() / "tokenizer.json");
+  expect_refused({"tokenizer has", "different models"});
+  const Model model(small_config("gpt", 4));
+  try {
+    save_model_folder(root_ / "none", small_config("gpt", 4), model.parameters, tokenizer_);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUse);
+  }
+  EXPECT_FALSE(std::filesystem::exists(root_ / "none"));
+}
+
+TEST_F(ModelFolder, WithGradientsForTraining) {
+  saved(gpt());
+  EXPECT_FALSE(load_model_folder(folder()).parameters->items()[0].weight->gradient);
+  EXPECT_TRUE(load_model_folder(folder(), true).parameters->items()[0].weight->gradient);
+}
+
+// Train, save, load, generate: the text comes back.
+TEST_F(ModelFolder, WhatWasLearnedIsWrittenOut) {
+  TrainOptions o;
+  o.steps = 500;
+  o.batch = 8;
+  o.learning_rate = 5e-3f;
+  o.min_learning_rate = 5e-4f;
+  o.warmup = 10;
+  Corpus corpus;
+  for (int i = 0; i < 8; ++i) {
+    const auto ids = tokenizer_.encode(kText);
+    corpus.train.insert(corpus.train.end(), ids.begin(), ids.end());
+  }
+  ThreadPool pool(2);
+  Trainer trainer(gpt(), o, corpus, pool);
+  while (trainer.steps_done() < o.steps) trainer.step();
+  save_model_folder(folder(), trainer.model().config(), trainer.parameters(), tokenizer_);
+  const LoadedModel loaded = load_model_folder(folder());
+  const auto prompt = loaded.tokenizer->encode("the quick brown");
+  const auto ids = generate(*loaded.model, pool, prompt, 45, {.temperature = 0});
+  EXPECT_EQ(loaded.tokenizer->decode(ids), kText.substr(15, 45));
+}
+
+}  // namespace
+}  // namespace tril
