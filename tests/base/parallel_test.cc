@@ -78,13 +78,6 @@ TEST(Parallel, ImpossibleThreadCounts) {
   EXPECT_GE(available_threads(), 1);
 }
 
-TEST(Parallel, TooManyChunksAreRefused) {
-  ThreadPool pool(2);
-  expect_error(ErrorKind::kUse, {"parallel_for: 1099511627776 chunks are too many"},
-               [&] { pool.run(int64_t{1} << 40, [](int64_t, int) {}); });
-  expect_each_once(pool, 10);
-}
-
 // Two chunks that wait for each other can only end on two threads at once.
 TEST(Parallel, ChunksRunAtTheSameTime) {
   ThreadPool pool(2);
@@ -170,6 +163,23 @@ TEST(Parallel, TheLowestThrowingChunkWins) {
       }
       expect_each_once(pool, 7);
     }
+  }
+}
+
+TEST(Parallel, TheLowestThrowingChunkWinsAlsoWhenItIsLast) {
+  ThreadPool pool(2);
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    std::atomic<bool> second_throws{false};
+    expect_error(ErrorKind::kUse, {"chunk 0 failed"}, [&] {
+      pool.run(2, [&](int64_t chunk, int) {
+        if (chunk == 0) {
+          while (!second_throws) std::this_thread::yield();
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        second_throws = true;
+        fail(ErrorKind::kUse, "chunk {} failed", chunk);
+      });
+    });
   }
 }
 

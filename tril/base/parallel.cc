@@ -53,21 +53,19 @@ void wait_until(Condition condition) {
 }  // namespace
 
 struct ThreadPool::Impl {
-  // One job at a time. `ticket` holds the job's number (high 24 bits) and the next chunk (low 40 bits), so a
-  // worker that wakes late can never take a chunk of a job it has not seen.
-  static constexpr int kChunkBits = 40;
-  static constexpr uint64_t kChunkMask = (uint64_t{1} << kChunkBits) - 1;
-
   std::vector<std::thread> workers;
   std::mutex caller;  // held by the outside thread that owns the pool
 
+  // One job at a time. Taking a chunk is counting `remaining` down from a positive value, and whoever did so
+  // may read `body` and `chunks`: they were stored before `remaining`, and do not change before `done` has
+  // counted the chunk. A worker that wakes late thus finds no chunk, or one of the job that is now running.
+  //
   // Each on a cache line of its own: idle workers look at the first while busy ones change the others.
-  alignas(64) std::atomic<uint64_t> job{0};  // incremented for each job
+  alignas(64) std::atomic<uint64_t> job{0};  // counts the jobs, to be noticed by idle workers
   std::atomic<bool> stop{false};
-  alignas(64) std::atomic<uint64_t> ticket{0};  // see above
-  alignas(64) std::atomic<int> active{0};       // workers inside work()
-  alignas(64) std::atomic<int64_t> done{0};     // chunks of this job that have ended
-  alignas(64) std::atomic<int64_t> chunks{0};   // of this job
+  alignas(64) std::atomic<int64_t> remaining{0};
+  alignas(64) std::atomic<int64_t> done{0};
+  alignas(64) int64_t chunks = 0;
   FunctionRef<void(int64_t, int)> body;
 
   std::mutex sleep_mutex;
@@ -87,32 +85,32 @@ struct ThreadPool::Impl {
     for (auto& w : workers) w.join();
   }
 
-  // Takes chunks of job `number` until none is left.
-  void work(uint64_t number, int worker) {
-    const uint64_t tag = number << kChunkBits;
+  // Takes chunks until none is left.
+  void work(int worker) {
     const void* const outer_pool = std::exchange(current_pool, this);
     const int outer_worker = std::exchange(current_worker, worker);
     int64_t taken = 0;
-    uint64_t t = ticket.load(std::memory_order_acquire);
-    while ((t & ~kChunkMask) == tag &&
-           static_cast<int64_t>(t & kChunkMask) < chunks.load(std::memory_order_relaxed)) {
-      if (!ticket.compare_exchange_weak(t, t + 1, std::memory_order_acq_rel)) continue;
-      const int64_t chunk = static_cast<int64_t>(t & kChunkMask);
-      try {
-        body(chunk, worker);
-      } catch (...) {
-        const std::lock_guard lock(error_mutex);
-        if (!error || chunk < error_chunk) {
-          error = std::current_exception();
-          error_chunk = chunk;
-        }
-      }
+    while (true) {
+      const int64_t left = remaining.fetch_sub(1, std::memory_order_acq_rel);
+      if (left <= 0) break;
+      run_chunk(chunks - left, worker);
       ++taken;
-      t = ticket.load(std::memory_order_acquire);
     }
     if (taken > 0) done.fetch_add(taken, std::memory_order_acq_rel);
     current_pool = outer_pool;
     current_worker = outer_worker;
+  }
+
+  void run_chunk(int64_t chunk, int worker) {
+    try {
+      body(chunk, worker);
+    } catch (...) {
+      const std::lock_guard lock(error_mutex);
+      if (!error || chunk < error_chunk) {
+        error = std::current_exception();
+        error_chunk = chunk;
+      }
+    }
   }
 
   void loop(int worker) {
@@ -127,10 +125,8 @@ struct ThreadPool::Impl {
         sleepers.fetch_sub(1);
       }
       if (stop.load()) return;
-      active.fetch_add(1);
       seen = job.load();
-      work(seen, worker);
-      active.fetch_sub(1);
+      work(worker);
     }
   }
 };
@@ -169,22 +165,16 @@ void ThreadPool::run(int64_t chunks, FunctionRef<void(int64_t, int)> body) {
     for (int64_t c = 0; c < chunks; ++c) body(c, 0);
     return;
   }
-  check_use(static_cast<uint64_t>(chunks) < Impl::kChunkMask, "parallel_for: {} chunks are too many", chunks);
-  // Close the ticket under the new number: workers still looking for chunks of the last job find a tag that
-  // is not theirs and leave. Only when none is left may the job's fields change.
-  const uint64_t number = p.job.load() + 1;
-  p.ticket.store(number << Impl::kChunkBits | Impl::kChunkMask);
-  wait_until([&] { return p.active.load() == 0; });
   p.body = body;
-  p.chunks.store(chunks, std::memory_order_relaxed);
+  p.chunks = chunks;
   p.done.store(0, std::memory_order_relaxed);
-  p.ticket.store(number << Impl::kChunkBits, std::memory_order_release);
-  p.job.store(number);
+  p.remaining.store(chunks, std::memory_order_release);
+  p.job.fetch_add(1);
   if (p.sleepers.load() > 0) {
     { const std::lock_guard lock(p.sleep_mutex); }
     p.wake.notify_all();
   }
-  p.work(number, 0);
+  p.work(0);
   wait_until([&] { return p.done.load(std::memory_order_acquire) == chunks; });
   if (p.error) std::rethrow_exception(std::exchange(p.error, nullptr));
 }
