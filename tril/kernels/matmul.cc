@@ -7,18 +7,14 @@
 namespace tril {
 namespace {
 
-// Below this many multiply-adds (tens of microseconds) a product is one block, run by the caller: waking
-// other threads would cost more than they save.
-constexpr int64_t kTinyWork = int64_t{1} << 20;
-// Blocks of C: large enough that copying their operands costs little, small enough for the second-level
-// cache.
-constexpr int64_t kBlockRows = 512;
-constexpr int64_t kBlockColumns = 384;
-constexpr int64_t kLeastRows = 64;
-constexpr int64_t kLeastColumns = 96;
+// Below this many multiply-adds (about ten microseconds) a product is one block, run by the caller: waking
+// other threads would cost more than they save. No block or chunk is smaller.
+constexpr int64_t kLeastWork = int64_t{1} << 20;
+// Two tasks for each of 16 threads.
+constexpr int64_t kEnoughTasks = 32;
+// Smaller blocks copy their operands more often than they use them; K is cut first.
+constexpr int64_t kGoodArea = 128 * 384;
 constexpr int64_t kLeastDepth = 512;
-// Two blocks for each of 16 threads, where that leaves them worth a wake-up.
-constexpr int64_t kEnoughBlocks = 32;
 
 // How C is cut into blocks, and K into chunks. Depends on the shape alone.
 struct Cut {
@@ -27,44 +23,53 @@ struct Cut {
   int64_t blocks() const { return across * down; }
 };
 
-// The cut into equal parts of at most `most`, each a multiple of `unit`.
-int64_t equal_parts(int64_t size, int64_t most, int64_t unit) {
-  return round_up(divide_up(size, divide_up(size, most)), unit);
+int64_t tasks_wanted(int64_t m, int64_t n, int64_t k) {
+  return std::clamp<int64_t>(m * n * k / kLeastWork, 1, kEnoughTasks);
 }
 
-Cut cut_product(int64_t m, int64_t n, int64_t k) {
-  if (m * n * k <= kTinyWork) return {m, n, k, 1, 1, 1};
-  int64_t rows = std::min(m, kBlockRows), columns = std::min(n, kBlockColumns);
-  const auto blocks = [&] { return divide_up(m, rows) * divide_up(n, columns); };
-  while (blocks() < kEnoughBlocks && rows * columns * k >= 2 * kTinyWork) {
-    if (rows >= columns && rows >= 2 * kLeastRows) {
-      rows = divide_up(rows, 2);
-    } else if (columns >= 2 * kLeastColumns) {
-      columns = divide_up(columns, 2);
-    } else {
-      break;
-    }
-  }
+int64_t depth_of_chunks(int64_t m, int64_t n, int64_t k) {
+  const int64_t blocks = divide_up(m * n, kGoodArea);
+  const int64_t chunks = std::min(tasks_wanted(m, n, k) / blocks, k / kLeastDepth);
+  return chunks <= 1 ? k : round_up(divide_up(k, chunks), 16);
+}
+
+// The cut into equal parts of at most `most`, each a multiple of `unit`.
+int64_t equal_parts(int64_t size, int64_t most, int64_t unit) {
+  return std::min(size, round_up(divide_up(size, divide_up(size, most)), unit));
+}
+
+// A transposed B is turned for each block of rows, so its blocks are tall; the others are wide. (Measured:
+// wide blocks cost 5-10 % there, tall ones as much here.)
+Cut cut_product(int64_t m, int64_t n, int64_t k, bool tall) {
   Cut cut{};
+  cut.depth = depth_of_chunks(m, n, k);
+  cut.chunks = divide_up(k, cut.depth);
+  const int64_t wanted = divide_up(tasks_wanted(m, n, k), cut.chunks);
+  int64_t rows = std::min<int64_t>(m, 512), columns = std::min<int64_t>(n, tall ? 192 : 384);
+  while (divide_up(m, rows) * divide_up(n, columns) < wanted) {
+    const bool rows_can = rows >= 128, columns_can = columns >= 192;
+    if (!rows_can && !columns_can) break;
+    const bool halve_rows = tall ? rows > 4 * columns : 2 * rows >= columns;
+    int64_t& side = rows_can && (halve_rows || !columns_can) ? rows : columns;
+    side = divide_up(side, 2);
+  }
   cut.rows = equal_parts(m, rows, 8);
   cut.columns = equal_parts(n, columns, 16);
   cut.down = divide_up(m, cut.rows);
   cut.across = divide_up(n, cut.columns);
-  const int64_t most_chunks = std::min(k / kLeastDepth, cut.rows * cut.columns * k / kTinyWork);
-  const int64_t chunks =
-      std::clamp<int64_t>(kEnoughBlocks / cut.blocks(), 1, std::max<int64_t>(most_chunks, 1));
-  cut.depth = equal_parts(k, divide_up(k, chunks), 16);
-  cut.chunks = divide_up(k, cut.depth);
   return cut;
 }
 
 using Engine = void (*)(const Product&);
 
+// On the products of training steps tiles were faster for a transposed B and for few columns, with AVX-512
+// and with AVX2; oneDNN for the others.
 Engine choose_engine(const Product& p) {
-  if (p.m <= kFewRows && p.transpose_a == Transpose::kNo && p.transpose_b == Transpose::kYes)
-    return matmul_few_rows;
+  const bool turned_b = p.transpose_a == Transpose::kNo && p.transpose_b == Transpose::kYes;
+  if (turned_b && p.m <= kFewRows) return matmul_few_rows;
 #ifdef TRIL_ONEDNN
-  if (p.m * p.n * p.k > kTinyWork) return matmul_onednn;
+  const bool narrow = p.transpose_a == Transpose::kNo && p.n <= 80;
+  if (!turned_b && !narrow && p.m * p.n * p.k > kLeastWork) return matmul_onednn;
 #endif
   return matmul_tiles;
 }
@@ -97,12 +102,12 @@ void add_partials(Executor& executor, const Product& p, int64_t partials, const 
 
 int64_t matmul_workspace(int64_t m, int64_t n, int64_t k) {
   if (m <= 0 || n <= 0 || k <= 0) return 0;
-  return (cut_product(m, n, k).chunks - 1) * m * n;
+  return (divide_up(k, depth_of_chunks(m, n, k)) - 1) * m * n;
 }
 
 void matmul(Executor& executor, const Product& p, float* workspace, Epilogue epilogue) {
   if (p.m <= 0 || p.n <= 0) return;
-  const Cut cut = cut_product(p.m, p.n, std::max<int64_t>(p.k, 1));
+  const Cut cut = cut_product(p.m, p.n, std::max<int64_t>(p.k, 1), p.transpose_b == Transpose::kYes);
   const Engine engine = choose_engine(p);
   executor.run(cut.blocks() * cut.chunks, [&](int64_t chunk, int) {
     const int64_t part = chunk / cut.blocks(), block = chunk % cut.blocks();
