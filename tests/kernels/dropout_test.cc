@@ -107,6 +107,21 @@ TEST(Dropout, DependsOnKeyAndSubstream) {
   expect_same_bits("the same call", a, b);
 }
 
+// Where p * 2^32 is not whole: word w is dropped for p = (w + 1/2) / 2^32 and kept for p = w / 2^32.
+TEST(Dropout, ThresholdIsExact) {
+  for_each_target([] {
+    const Stream stream;
+    uint64_t i = 0;
+    while (stream.words().bits(i) >= 1 << 22) ++i;
+    const float w = static_cast<float>(stream.words().bits(i)), one = 1;
+    float y = kNan;
+    dropout_row(stream.mask((w + 0.5f) * 0x1p-32f), static_cast<int64_t>(i), 1, &one, &y);
+    EXPECT_EQ(y, 0.0f);
+    dropout_row(stream.mask(w * 0x1p-32f), static_cast<int64_t>(i), 1, &one, &y);
+    EXPECT_GE(y, 1.0f);
+  });
+}
+
 TEST(Dropout, ProbabilitiesAtTheEnds) {
   for_each_target([] {
     SerialExecutor serial;

@@ -24,16 +24,6 @@ struct DropoutConstants {
   float scale;
 };
 
-// The elements of one Philox block that lie in [skip, skip + count).
-inline void dropout_block(const DropoutConstants& k, uint64_t block, size_t skip, size_t count,
-                          const float* x, float* y) {
-  const auto words =
-      philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
-                  static_cast<uint32_t>(k.substream), static_cast<uint32_t>(k.substream >> 32)},
-                 {static_cast<uint32_t>(k.key), static_cast<uint32_t>(k.key >> 32)});
-  for (size_t i = 0; i < count; ++i) y[i] = words[skip + i] < k.threshold ? 0.0f : x[i] * k.scale;
-}
-
 }  // namespace
 }  // namespace tril
 #endif
@@ -42,93 +32,104 @@ HWY_BEFORE_NAMESPACE();
 namespace tril::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET != HWY_SCALAR
-
 using WordTag = hn::RebindToUnsigned<FloatTag>;
-using BlockTag = hn::Repartition<uint64_t, FloatTag>;
-using Words = hn::Vec<WordTag>;
-using Blocks = hn::Vec<BlockTag>;
 
-// Philox4x32-10 on one block a 64-bit lane. The four words of a block are kept in the low halves of four
-// vectors; the high halves hold rubbish, which the 32 x 32 multiplication does not read.
-struct PhiloxState {
-  Blocks x0, x1, x2, x3;
-};
+#if HWY_TARGET == HWY_SCALAR
 
-HWY_INLINE PhiloxState philox(Blocks block, uint64_t substream, uint64_t key) {
-  const BlockTag d;
-  const WordTag dw;
-  const auto product = [&](Blocks x, uint32_t factor)
-                           HWY_ATTR { return hn::MulEven(hn::BitCast(dw, x), hn::Set(dw, factor)); };
-  PhiloxState s{block, hn::ShiftRight<32>(block), hn::Set(d, substream), hn::Set(d, substream >> 32)};
-  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const Blocks p0 = product(s.x0, 0xD2511F53);
-    const Blocks p1 = product(s.x2, 0xCD9E8D57);
-    s.x0 = hn::Xor3(hn::ShiftRight<32>(p1), s.x1, hn::Set(d, k0));
-    s.x1 = p1;
-    s.x2 = hn::Xor3(hn::ShiftRight<32>(p0), s.x3, hn::Set(d, k1));
-    s.x3 = p0;
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
-  }
-  return s;
-}
+constexpr size_t kWords = 4;  // drawn at a time
 
-// The low halves of a and b as pairs.
-HWY_INLINE Blocks pack_low(Blocks a, Blocks b) {
-  const BlockTag d;
-  const WordTag dw;
-  return hn::BitCast(d, hn::OddEven(hn::BitCast(dw, hn::ShiftLeft<32>(b)), hn::BitCast(dw, a)));
-}
-
-template <class Access>
-HWY_INLINE void select_words(const DropoutConstants& k, Words words, Access access, const float* x,
-                             float* y) {
-  const FloatTag d;
-  const auto dropped = hn::RebindMask(d, hn::Lt(words, hn::Set(WordTag(), k.threshold)));
-  // Selected after the product: a dropped NaN is 0.
-  access.store(hn::IfThenZeroElse(dropped, hn::Mul(access.load(x), hn::Set(d, k.scale))), y);
-}
-
-// Elements from the start of `block` on, as many whole vectors of blocks as fit; returns how many elements.
-HWY_INLINE size_t dropout_vectors(const DropoutConstants& k, uint64_t block, size_t count, const float* x,
-                                  float* y) {
-  const BlockTag d;
-  const size_t lanes = hn::Lanes(d);  // blocks a step
-  const size_t floats = 2 * lanes;    // in a vector
-  // Interleaving 64-bit lanes works within 128 bits, so neighbours get blocks half a vector apart: the
-  // lower interleaving then holds the first half of the blocks in order, the upper one the second half.
-  HWY_ALIGN uint64_t order[hn::MaxLanes(BlockTag())];
-  for (size_t i = 0; i < lanes; ++i) order[i] = i / 2 + (i % 2) * (lanes / 2);
-  const Blocks offsets = hn::Load(d, order);
-  size_t i = 0;
-  for (; i + 2 * floats <= count; i += 2 * floats) {
-    const Blocks counter = hn::Add(hn::Set(d, block + i / 4), offsets);
-    const PhiloxState s = philox(counter, k.substream, k.key);
-    const Blocks w01 = pack_low(s.x0, s.x1), w23 = pack_low(s.x2, s.x3);
-    const WordTag dw;
-    select_words(k, hn::BitCast(dw, hn::InterleaveLower(d, w01, w23)), WholeVector{}, x + i, y + i);
-    select_words(k, hn::BitCast(dw, hn::InterleaveUpper(d, w01, w23)), WholeVector{}, x + i + floats,
-                 y + i + floats);
-  }
-  return i;
+void draw_words(uint64_t key, uint64_t substream, uint64_t block, uint32_t* words) {
+  const auto w = philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                             static_cast<uint32_t>(substream), static_cast<uint32_t>(substream >> 32)},
+                            {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)});
+  std::copy(w.begin(), w.end(), words);
 }
 
 #else
 
-HWY_INLINE size_t dropout_vectors(const DropoutConstants&, uint64_t, size_t, const float*, float*) {
-  return 0;
+using BlockTag = hn::Repartition<uint64_t, FloatTag>;
+using Blocks = hn::Vec<BlockTag>;
+
+// Philox4x32-10 on one block a 64-bit lane. The four words of a block are the low halves of four vectors; the
+// high halves hold rubbish, which the 32 x 32 bit multiplication does not read.
+struct PhiloxState {
+  Blocks x0, x1, x2, x3;
+
+  PhiloxState(Blocks block, uint64_t substream)
+      : x0(block),
+        x1(hn::ShiftRight<32>(block)),
+        x2(hn::Set(BlockTag(), substream)),
+        x3(hn::Set(BlockTag(), substream >> 32)) {}
+
+  HWY_INLINE void round(Blocks key0, Blocks key1) {
+    const WordTag d;
+    const Blocks p0 = hn::MulEven(hn::BitCast(d, x0), hn::Set(d, 0xD2511F53));
+    const Blocks p1 = hn::MulEven(hn::BitCast(d, x2), hn::Set(d, 0xCD9E8D57));
+    x0 = hn::Xor3(hn::ShiftRight<32>(p1), x1, key0);
+    x1 = p1;
+    x2 = hn::Xor3(hn::ShiftRight<32>(p0), x3, key1);
+    x3 = p0;
+  }
+
+  // The words in the order of the blocks, if the lanes hold the blocks as in draw_words.
+  HWY_INLINE void store(uint32_t* words) const {
+    const BlockTag d;
+    const WordTag dw;
+    const auto low = [&](Blocks a, Blocks b) HWY_ATTR {  // pairs of low halves
+      return hn::BitCast(d, hn::OddEven(hn::BitCast(dw, hn::ShiftLeft<32>(b)), hn::BitCast(dw, a)));
+    };
+    const Blocks w01 = low(x0, x1), w23 = low(x2, x3);
+    hn::StoreU(hn::BitCast(dw, hn::InterleaveLower(d, w01, w23)), dw, words);
+    hn::StoreU(hn::BitCast(dw, hn::InterleaveUpper(d, w01, w23)), dw, words + hn::Lanes(dw));
+  }
+};
+
+constexpr size_t kLanes = hn::MaxLanes(BlockTag());
+constexpr size_t kWords = 2 * 4 * kLanes;  // drawn at a time: two states hide each other's latency
+
+void draw_words(uint64_t key, uint64_t substream, uint64_t block, uint32_t* words) {
+  const BlockTag d;
+  // Interleaving works within 128 bits, so neighbouring lanes get blocks half a vector apart: then the lower
+  // interleaving holds the first half of the blocks in order, the upper one the second half.
+  HWY_ALIGN uint64_t order[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) order[i] = i / 2 + (i % 2) * (kLanes / 2);
+  const Blocks first = hn::Add(hn::Set(d, block), hn::Load(d, order));
+  PhiloxState a(first, substream), b(hn::Add(first, hn::Set(d, kLanes)), substream);
+  Blocks key0 = hn::Set(d, key), key1 = hn::Set(d, key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    a.round(key0, key1);
+    b.round(key0, key1);
+    key0 = hn::Add(key0, hn::Set(d, uint64_t{0x9E3779B9}));
+    key1 = hn::Add(key1, hn::Set(d, uint64_t{0xBB67AE85}));
+  }
+  a.store(words);
+  b.store(words + kWords / 2);
 }
 
 #endif
 
+// y = word < threshold ? 0 : x * scale. Selected after the product: a dropped NaN is 0.
+HWY_INLINE void apply_words(const DropoutConstants& k, const uint32_t* words, size_t count, const float* x,
+                            float* y) {
+  const FloatTag d;
+  const WordTag dw;
+  const auto threshold = hn::Set(dw, k.threshold);
+  const FloatVector scale = hn::Set(d, k.scale);
+  for_each_vector(count, [&](size_t i, auto access) HWY_ATTR {
+    const auto dropped = hn::RebindMask(d, hn::Lt(hn::LoadU(dw, words + i), threshold));
+    access.store(hn::IfThenZeroElse(dropped, hn::Mul(access.load(x + i), scale)), y + i);
+  });
+}
+
 void dropout_elements(const DropoutConstants& k, uint64_t first, size_t count, const float* x, float* y) {
-  size_t i = std::min<size_t>(count, (4 - first % 4) % 4);
-  if (i > 0) dropout_block(k, first / 4, first % 4, i, x, y);
-  i += dropout_vectors(k, (first + i) / 4, count - i, x + i, y + i);
-  for (; i < count; i += 4) {
-    dropout_block(k, (first + i) / 4, 0, std::min<size_t>(4, count - i), x + i, y + i);
+  HWY_ALIGN uint32_t words[kWords + hn::MaxLanes(WordTag())] = {};  // the last vector may start late
+  uint64_t block = first / 4;
+  size_t skip = first % 4;
+  for (size_t i = 0; i < count; block += kWords / 4, skip = 0) {
+    draw_words(k.key, k.substream, block, words);
+    const size_t n = std::min(kWords - skip, count - i);
+    apply_words(k, words + skip, n, x + i, y + i);
+    i += n;
   }
 }
 

@@ -80,6 +80,32 @@ void forward_rows(size_t rows, size_t channels, const float* x, const float* wei
   }
 }
 
+// The averages of g = dy * weight and of g * xhat.
+struct Averages {
+  float g, gx;
+};
+
+HWY_INLINE Averages averages(size_t channels, const float* x, const float* dy, const float* weight,
+                             FloatVector mean, FloatVector rstd) {
+  const FloatTag d;
+  const double size = static_cast<double>(channels);
+  double sum_g = 0, sum_gx = 0;
+  for (size_t begin = 0; begin < channels; begin += kSumBlock) {
+    const float *xb = x + begin, *dyb = dy + begin, *wb = weight + begin;
+    FloatVector g = hn::Zero(d), gx = g;
+    for_each_vector(std::min(kSumBlock, channels - begin), [&](size_t c, auto access) HWY_ATTR {
+      // In lanes outside the row g is 0.
+      const FloatVector xhat = hn::Mul(hn::Sub(access.load(xb + c), mean), rstd);
+      const FloatVector gc = hn::Mul(access.load(dyb + c), access.load(wb + c));
+      g = hn::Add(g, gc);
+      gx = hn::MulAdd(gc, xhat, gx);
+    });
+    sum_g += hn::GetLane(hn::SumOfLanes(d, g));
+    sum_gx += hn::GetLane(hn::SumOfLanes(d, gx));
+  }
+  return {static_cast<float>(sum_g / size), static_cast<float>(sum_gx / size)};
+}
+
 // One row: dx, and the row's terms added to the sums.
 template <bool kAccumulate>
 HWY_INLINE void backward_row(const BackwardRows& p, size_t n) {
@@ -88,16 +114,8 @@ HWY_INLINE void backward_row(const BackwardRows& p, size_t n) {
   const float* dy = p.dy + n * p.channels;
   float* dx = p.dx + n * p.channels;
   const FloatVector mean = hn::Set(d, p.mean[n]), rstd = hn::Set(d, p.rstd[n]);
-  const double size = static_cast<double>(p.channels);
-  const double sum_g = sum_of(p.channels, [&](size_t c, auto access) HWY_ATTR {
-    return hn::Mul(access.load(dy + c), access.load(p.weight + c));
-  });
-  const double sum_gx = sum_of(p.channels, [&](size_t c, auto access) HWY_ATTR {
-    const FloatVector xhat = hn::Mul(hn::Sub(access.load(x + c), mean), rstd);
-    return hn::Mul(hn::Mul(access.load(dy + c), access.load(p.weight + c)), xhat);
-  });
-  const FloatVector avg_g = hn::Set(d, static_cast<float>(sum_g / size));
-  const FloatVector avg_gx = hn::Set(d, static_cast<float>(sum_gx / size));
+  const Averages avg = averages(p.channels, x, dy, p.weight, mean, rstd);
+  const FloatVector avg_g = hn::Set(d, avg.g), avg_gx = hn::Set(d, avg.gx);
   for_each_vector(p.channels, [&](size_t c, auto access) HWY_ATTR {
     const FloatVector xhat = hn::Mul(hn::Sub(access.load(x + c), mean), rstd);
     const FloatVector dyc = access.load(dy + c);
