@@ -19,6 +19,12 @@ int64_t Problem::key_end(int64_t query_end) const {
   return std::clamp<int64_t>(query_end + options.query_offset, 0, shape.key_length);
 }
 
+int64_t Problem::block() const {
+  constexpr int64_t kChunks = 32;
+  const int64_t spread = query_tiles() * shape.batch * shape.kv_heads / kChunks;
+  return std::max<int64_t>(1, std::min({spread, kForwardBlock / group(), query_tiles()}));
+}
+
 Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key_tile) {
   const AttentionShape& s = problem.shape;
   Tile t;
@@ -65,32 +71,34 @@ struct Cursor {
 
 ForwardLayout::ForwardLayout(const Problem& p) {
   Cursor c;
-  keys = c.take(p.shape.key_length, p.row());
-  values = c.take(p.shape.key_length, p.row());
-  values_poison = c.take(p.key_tiles());
-  rows = c.take(kTile, p.row());
-  queries = c.take(p.row(), kTile);
-  scores = c.take(kTile, kTile);
-  keep = c.take(kTile, kTile);
-  output = c.take(kTile, p.row());
-  maximum = c.take(kTile);
-  sum = c.take(kTile);
+  const Packing packing = p.packing();
+  const int64_t slots = p.block() * p.group();
+  for (int64_t* offset : {&keys, &values, &rows}) *offset = c.take(kTile, packing.stride);
+  for (int64_t* offset : {&scores, &keep}) *offset = c.take(kTile, kTileStride);
   decay = c.take(kTile);
-  size = c.used;
+  queries = c.take(slots, packing.width * kTileStride);
+  output = c.take(slots, kTile * packing.stride);
+  for (int64_t* offset : {&maximum, &sum}) *offset = c.take(slots, kTile);
+  size = c.used + kPad;  // room for aligned()
 }
 
 BackwardLayout::BackwardLayout(const Problem& p) {
   Cursor c;
+  const Packing packing = p.packing();
   const int64_t query_rows = checked_multiply(p.query_tiles(), kTile);
-  for (int64_t* offset : {&keys, &values, &dkeys, &dvalues}) *offset = c.take(p.shape.key_length, p.row());
-  for (int64_t* offset : {&queries, &douts, &dqueries}) *offset = c.take(query_rows, p.row());
-  for (int64_t* offset : {&queries_across, &douts_across}) *offset = c.take(query_rows, p.row());
-  for (int64_t* offset : {&outs, &outs_across}) *offset = c.take(kTile, p.row());
+  for (int64_t* offset : {&keys, &values, &dkeys, &dvalues})
+    *offset = c.take(p.shape.key_length, packing.stride);
+  for (int64_t* offset : {&queries, &douts, &dqueries}) *offset = c.take(query_rows, packing.stride);
+  for (int64_t* offset : {&queries_across, &douts_across}) {
+    *offset = c.take(p.query_tiles(), packing.width * kTileStride);
+  }
+  outs = c.take(kTile, packing.stride);
+  outs_across = c.take(packing.width, kTileStride);
   keys_poison = c.take(p.key_tiles());
   for (int64_t* offset : {&queries_poison, &douts_poison}) *offset = c.take(p.query_tiles());
   for (int64_t* offset : {&maximum, &inverse_sum, &delta}) *offset = c.take(query_rows);
-  for (int64_t* offset : {&weights, &dscores, &keep}) *offset = c.take(kTile, kTile);
-  size = c.used;
+  for (int64_t* offset : {&weights, &dscores, &keep}) *offset = c.take(kTile, kTileStride);
+  size = c.used + kPad;  // room for aligned()
 }
 
 }  // namespace attention

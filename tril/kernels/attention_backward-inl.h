@@ -17,19 +17,20 @@ HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
 
 // sums[k] += sum_q weights[k][q] * rows[q]: dv from p and douts, dk from ds and queries.
-inline void add_over_queries(const Tile& tile, bool poisoned, int64_t row, const float* weights,
+inline void add_over_queries(const Tile& tile, bool poisoned, const Packing& packing, const float* weights,
                              const float* rows, float* sums) {
   if (poisoned && tile.sight == Sight::kPart) {
     product_of_visible(
-        tile.keys, row, tile.queries, [&](int64_t k, int64_t q) { return tile.visible(q, k); }, weights,
-        kTile, 1, rows, row, sums, row);
+        tile.keys, packing.width, tile.queries, [&](int64_t k, int64_t q) { return tile.visible(q, k); },
+        weights, kTileStride, 1, rows, sums, packing.stride);
     return;
   }
   for (int64_t k = 0; k < tile.keys; k += tile.strip()) {
     const int64_t q = tile.first_query(k);
     if (q >= tile.queries) break;
-    product<Left::kByRows>(std::min(tile.strip(), tile.keys - k), row, tile.queries - q,
-                           weights + k * kTile + q, kTile, rows + q * row, row, sums + k * row, row, Added());
+    product<Left::kByRows>(std::min(tile.strip(), tile.keys - k), packing.width, tile.queries - q,
+                           weights + k * kTileStride + q, kTileStride, rows + q * packing.stride,
+                           packing.stride, sums + k * packing.stride, packing.stride, Added());
   }
 }
 
@@ -50,57 +51,60 @@ inline void rows_dot(int64_t head_size, int64_t queries, const float* a, const f
   for (int64_t q = 0; q < queries; q += kLanes) {
     Vector sum = hn::Zero(d);
     for (int64_t i = 0; i < head_size; ++i) {
-      sum = hn::MulAdd(hn::LoadU(d, a + i * kTile + q), hn::LoadU(d, b + i * kTile + q), sum);
+      sum = hn::MulAdd(hn::LoadU(d, a + i * kTileStride + q), hn::LoadU(d, b + i * kTileStride + q), sum);
     }
     hn::StoreU(sum, d, out + q);
   }
 }
 
 // rows[t] of one head = factor * packed[t].
-inline void unpack_rows(HeadView rows, int64_t batch, int64_t head, int64_t count, int64_t head_size,
-                        int64_t row, float factor, const float* packed) {
-  for (int64_t t = 0; t < count; ++t, packed += row) {
-    float* const out = rows.row(batch, t, head);
-    for (int64_t i = 0; i < head_size; ++i) out[i] = factor * packed[i];
-  }
+inline void unpack_rows(HeadView rows, int64_t batch, int64_t head, int64_t count, const Packing& packing,
+                        float factor, const float* packed) {
+  for (int64_t t = 0; t < count; ++t)
+    unpack_row(packing, factor, packed + t * packing.stride, rows.row(batch, t, head));
 }
 
 class Backward {
  public:
   Backward(const BackwardCall& call, float* workspace)
-      : call_(call), layout_(call), base_(workspace), row_(call.row()), head_size_(call.shape.head_size) {}
+      : call_(call), layout_(call), base_(aligned(workspace)), packing_(call.packing()) {}
 
   // One key/value head, for all query heads that share it: nobody else writes its dkey and dvalue.
   void run(int64_t batch, int64_t kv_head) {
     const int64_t keys = call_.shape.key_length;
     for (int64_t t = 0; t < call_.key_tiles(); ++t) pack_keys(batch, kv_head, t);
-    clear(at(layout_.dkeys), keys * row_);
-    clear(at(layout_.dvalues), keys * row_);
+    clear(at(layout_.dkeys), keys * packing_.stride);
+    clear(at(layout_.dvalues), keys * packing_.stride);
     for (int64_t g = 0; g < call_.group(); ++g) query_head(batch, kv_head * call_.group() + g);
-    unpack_rows(call_.dkey, batch, kv_head, keys, head_size_, row_, call_.scale, at(layout_.dkeys));
-    unpack_rows(call_.dvalue, batch, kv_head, keys, head_size_, row_, 1.0f, at(layout_.dvalues));
+    unpack_rows(call_.dkey, batch, kv_head, keys, packing_, call_.scale, at(layout_.dkeys));
+    unpack_rows(call_.dvalue, batch, kv_head, keys, packing_, 1.0f, at(layout_.dvalues));
   }
 
  private:
   float* at(int64_t offset) const { return base_ + offset; }
+  int64_t across_tile() const { return packing_.width * kTileStride; }
 
   void pack_keys(int64_t batch, int64_t kv_head, int64_t t) {
     const int64_t first = t * kTile, count = std::min(kTile, call_.shape.key_length - first);
-    at(layout_.keys_poison)[t] =
-        pack_rows(call_.key, batch, kv_head, first, count, head_size_, row_, at(layout_.keys) + first * row_);
-    pack_rows(call_.value, batch, kv_head, first, count, head_size_, row_, at(layout_.values) + first * row_);
+    at(layout_.keys_poison)[t] = pack_rows(call_.key, batch, kv_head, first, count, packing_,
+                                           at(layout_.keys) + first * packing_.stride);
+    pack_rows(call_.value, batch, kv_head, first, count, packing_,
+              at(layout_.values) + first * packing_.stride);
   }
 
   void query_head(int64_t batch, int64_t head) {
     for (int64_t t = 0; t < call_.query_tiles(); ++t) pack_queries(batch, head, t);
-    clear(at(layout_.dqueries), call_.query_tiles() * kTile * row_);
-    for (int64_t k = 0; k < call_.key_tiles(); ++k) {
+    clear(at(layout_.dqueries), call_.query_tiles() * kTile * packing_.stride);
+    for (int64_t block = 0; block < call_.key_tiles(); block += kBackwardBlock) {
+      const int64_t block_end = std::min(call_.key_tiles(), block + kBackwardBlock);
       for (int64_t t = 0; t < call_.query_tiles(); ++t) {
-        const Tile tile = look(call_, batch, t, k);
-        if (tile.sight != Sight::kNone) pair(tile, batch * call_.shape.query_heads + head);
+        for (int64_t k = block; k < block_end; ++k) {
+          const Tile tile = look(call_, batch, t, k);
+          if (tile.sight != Sight::kNone) visit(tile, batch * call_.shape.query_heads + head);
+        }
       }
     }
-    unpack_rows(call_.dquery, batch, head, call_.shape.query_length, head_size_, row_, call_.scale,
+    unpack_rows(call_.dquery, batch, head, call_.shape.query_length, packing_, call_.scale,
                 at(layout_.dqueries));
   }
 
@@ -109,35 +113,34 @@ class Backward {
   void pack_queries(int64_t batch, int64_t head, int64_t t) {
     const int64_t first = t * kTile, count = std::min(kTile, call_.shape.query_length - first);
     const int64_t padded = round_up(count, kPad);
-    float* const queries = at(layout_.queries) + first * row_;
-    float* const douts = at(layout_.douts) + first * row_;
-    float* const douts_across = at(layout_.douts_across) + t * kTile * row_;
-    at(layout_.queries_poison)[t] =
-        pack_rows(call_.query, batch, head, first, count, head_size_, row_, queries);
-    at(layout_.douts_poison)[t] = pack_rows(call_.dout, batch, head, first, count, head_size_, row_, douts);
-    clear(queries + count * row_, (padded - count) * row_);
-    clear(douts + count * row_, (padded - count) * row_);
-    transpose(queries, padded, row_, at(layout_.queries_across) + t * kTile * row_);
-    transpose(douts, padded, row_, douts_across);
-    pack_rows(call_.out, batch, head, first, count, head_size_, row_, at(layout_.outs));
-    clear(at(layout_.outs) + count * row_, (padded - count) * row_);
-    transpose(at(layout_.outs), padded, row_, at(layout_.outs_across));
-    rows_dot(head_size_, padded, douts_across, at(layout_.outs_across), at(layout_.delta) + first);
+    float* const queries = at(layout_.queries) + first * packing_.stride;
+    float* const douts = at(layout_.douts) + first * packing_.stride;
+    float* const douts_across = at(layout_.douts_across) + t * across_tile();
+    at(layout_.queries_poison)[t] = pack_rows(call_.query, batch, head, first, count, packing_, queries);
+    at(layout_.douts_poison)[t] = pack_rows(call_.dout, batch, head, first, count, packing_, douts);
+    clear(queries + count * packing_.stride, (padded - count) * packing_.stride);
+    clear(douts + count * packing_.stride, (padded - count) * packing_.stride);
+    transpose(queries, padded, packing_, call_.scale, at(layout_.queries_across) + t * across_tile());
+    transpose(douts, padded, packing_, 1.0f, douts_across);
+    pack_rows(call_.out, batch, head, first, count, packing_, at(layout_.outs));
+    clear(at(layout_.outs) + count * packing_.stride, (padded - count) * packing_.stride);
+    transpose(at(layout_.outs), padded, packing_, 1.0f, at(layout_.outs_across));
+    rows_dot(packing_.head_size, padded, douts_across, at(layout_.outs_across), at(layout_.delta) + first);
     const int64_t stats = (batch * call_.shape.query_heads + head) * call_.shape.query_length + first;
     load_softmax(call_.running_max + stats, call_.running_sum + stats, count, at(layout_.maximum) + first,
                  at(layout_.inverse_sum) + first);
   }
 
-  void pair(const Tile& tile, int64_t stream) {
+  void visit(const Tile& tile, int64_t stream) {
     const int64_t query_tile = tile.query / kTile, key_tile = tile.key / kTile;
-    const float* const keys = at(layout_.keys) + tile.key * row_;
-    const float* const values = at(layout_.values) + tile.key * row_;
+    const float* const keys = at(layout_.keys) + tile.key * packing_.stride;
+    const float* const values = at(layout_.values) + tile.key * packing_.stride;
     float *const p = at(layout_.weights), *const ds = at(layout_.dscores);
-    // s = scale * q . k;  p = exp(s - m) / l
-    scores_of(tile, head_size_, row_, keys, at(layout_.queries_across) + tile.query * row_, call_.scale, p);
+    // s = (scale * q) . k;  p = exp(s - m) / l
+    scores_of(tile, packing_, keys, at(layout_.queries_across) + query_tile * across_tile(), p);
     recompute_weights(tile, at(layout_.maximum) + tile.query, at(layout_.inverse_sum) + tile.query, p);
     // dp = do . v;  ds = p (dp - delta), with dropout p (keep * dp - delta)
-    scores_of(tile, head_size_, row_, values, at(layout_.douts_across) + tile.query * row_, 1.0f, ds);
+    scores_of(tile, packing_, values, at(layout_.douts_across) + query_tile * across_tile(), ds);
     const bool dropout = call_.options.dropout > 0;
     if (dropout) {
       draw_dropout(call_.options, tile, stream, at(layout_.keep));
@@ -146,46 +149,49 @@ class Backward {
     softmax_backward(tile, p, at(layout_.delta) + tile.query, ds);
     if (dropout) apply_dropout(tile, at(layout_.keep), p);
     // dv_j += p_ij do_i;  dk_j += ds_ij q_i;  dq_i += ds_ij k_j  (the scale comes last, in unpack_rows)
-    add_over_queries(tile, at(layout_.douts_poison)[query_tile] != 0, row_, p,
-                     at(layout_.douts) + tile.query * row_, at(layout_.dvalues) + tile.key * row_);
-    add_over_queries(tile, at(layout_.queries_poison)[query_tile] != 0, row_, ds,
-                     at(layout_.queries) + tile.query * row_, at(layout_.dkeys) + tile.key * row_);
-    add_over_keys(tile, at(layout_.keys_poison)[key_tile] != 0, row_, ds, keys,
-                  at(layout_.dqueries) + tile.query * row_);
+    add_over_queries(tile, at(layout_.douts_poison)[query_tile] != 0, packing_, p,
+                     at(layout_.douts) + tile.query * packing_.stride,
+                     at(layout_.dvalues) + tile.key * packing_.stride);
+    add_over_queries(tile, at(layout_.queries_poison)[query_tile] != 0, packing_, ds,
+                     at(layout_.queries) + tile.query * packing_.stride,
+                     at(layout_.dkeys) + tile.key * packing_.stride);
+    add_over_keys(tile, at(layout_.keys_poison)[key_tile] != 0, packing_, ds, keys,
+                  at(layout_.dqueries) + tile.query * packing_.stride);
   }
 
   const BackwardCall& call_;
   const BackwardLayout layout_;
   float* const base_;
-  const int64_t row_, head_size_;
+  const Packing packing_;
 };
 
 // weights (queries of tile t, Tk) of one head, recomputed as above.
 inline void weights_of_queries(const WeightsCall& call, int64_t batch, int64_t head, int64_t t,
                                float* workspace, float* weights) {
+  workspace = aligned(workspace);
   const ForwardLayout layout(call);
-  const int64_t row = call.row(), head_size = call.shape.head_size, key_length = call.shape.key_length;
+  const Packing packing = call.packing();
+  const int64_t key_length = call.shape.key_length;
   const int64_t first = t * kTile, count = std::min(kTile, call.shape.query_length - first);
   const int64_t padded = round_up(count, kPad);
   float *const rows = workspace + layout.rows, *const queries = workspace + layout.queries;
   float *const maximum = workspace + layout.maximum, *const inverse_sum = workspace + layout.sum;
   float* const p = workspace + layout.scores;
-  pack_rows(call.query, batch, head, first, count, head_size, row, rows);
-  clear(rows + count * row, (padded - count) * row);
-  transpose(rows, padded, row, queries);
+  pack_rows(call.query, batch, head, first, count, packing, rows);
+  clear(rows + count * packing.stride, (padded - count) * packing.stride);
+  transpose(rows, padded, packing, call.scale, queries);
   const int64_t stats = (batch * call.shape.query_heads + head) * call.shape.query_length + first;
   load_softmax(call.running_max + stats, call.running_sum + stats, count, maximum, inverse_sum);
   clear(weights, count * key_length);
   for (int64_t k = 0; k < call.key_tiles(); ++k) {
     const Tile tile = look(call, batch, t, k);
     if (tile.sight == Sight::kNone) continue;
-    pack_rows(call.key, batch, head / call.group(), tile.key, tile.keys, head_size, row,
-              workspace + layout.keys);
-    scores_of(tile, head_size, row, workspace + layout.keys, queries, call.scale, p);
+    pack_rows(call.key, batch, head / call.group(), tile.key, tile.keys, packing, workspace + layout.keys);
+    scores_of(tile, packing, workspace + layout.keys, queries, p);
     recompute_weights(tile, maximum, inverse_sum, p);
     for (int64_t q = 0; q < tile.queries; ++q) {
       for (int64_t j = 0; j < tile.keys; ++j) {
-        if (tile.visible(q, j)) weights[q * key_length + tile.key + j] = p[j * kTile + q];
+        if (tile.visible(q, j)) weights[q * key_length + tile.key + j] = p[j * kTileStride + q];
       }
     }
   }

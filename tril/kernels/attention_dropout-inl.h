@@ -84,7 +84,7 @@ HWY_NOINLINE void draw_dropout(const AttentionOptions& options, const Tile& tile
       HWY_UNROLL(4)
       for (int w = 0; w < 4; ++w) {
         const auto keeps = hn::RebindMask(d, hn::Not(hn::Lt(words[w], hn::Set(du, threshold))));
-        hn::StoreU(hn::IfThenElseZero(keeps, kept), d, keep + (k + w) * kTile + q);
+        hn::StoreU(hn::IfThenElseZero(keeps, kept), d, keep + (k + w) * kTileStride + q);
       }
     }
   }
@@ -95,7 +95,7 @@ HWY_NOINLINE void apply_dropout(const Tile& tile, const float* keep, float* x) {
   const Floats d;
   for (int64_t k = 0; k < tile.keys; ++k) {
     for (int64_t q = tile.first_query(k / kStrip * kStrip); q < tile.queries; q += kLanes) {
-      const int64_t at = k * kTile + q;
+      const int64_t at = k * kTileStride + q;
       hn::StoreU(hn::Mul(hn::LoadU(d, x + at), hn::LoadU(d, keep + at)), d, x + at);
     }
   }

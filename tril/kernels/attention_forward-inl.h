@@ -18,43 +18,44 @@
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
 
-// scores[k][q] = factor * sum_i left[k][i] * across[i][q]: s_ij from keys and queries, dp_ij from values and
+// scores[k][q] = sum_i left[k][i] * across[i][q]: s_ij from keys and scaled queries, dp_ij from values and
 // douts. Below the staircase of a diagonal tile nothing is computed, and nothing there is read later.
-inline void scores_of(const Tile& tile, int64_t head_size, int64_t row, const float* left,
-                      const float* across, float factor, float* scores) {
+inline void scores_of(const Tile& tile, const Packing& packing, const float* left, const float* across,
+                      float* scores) {
   const int64_t columns = round_up(tile.queries, kLanes);
   for (int64_t k = 0; k < tile.keys; k += tile.strip()) {
     const int64_t q = tile.first_query(k);
     if (q >= columns) break;
-    product<Left::kByRows>(std::min(tile.strip(), tile.keys - k), columns - q, head_size, left + k * row, row,
-                           across + q, kTile, scores + k * kTile + q, kTile, Scaled{factor});
+    product<Left::kByRows>(std::min(tile.strip(), tile.keys - k), columns - q, packing.head_size,
+                           left + k * packing.stride, packing.stride, across + q, kTileStride,
+                           scores + k * kTileStride + q, kTileStride, Stored());
   }
 }
 
 // sums[q] += sum_k weights[k][q] * rows[k]: o from p and values, dq from ds and keys.
-inline void add_over_keys(const Tile& tile, bool poisoned, int64_t row, const float* weights,
+inline void add_over_keys(const Tile& tile, bool poisoned, const Packing& packing, const float* weights,
                           const float* rows, float* sums) {
   if (poisoned && tile.sight == Sight::kPart) {
     product_of_visible(
-        tile.queries, row, tile.keys, [&](int64_t q, int64_t k) { return tile.visible(q, k); }, weights, 1,
-        kTile, rows, row, sums, row);
+        tile.queries, packing.width, tile.keys, [&](int64_t q, int64_t k) { return tile.visible(q, k); },
+        weights, 1, kTileStride, rows, sums, packing.stride);
     return;
   }
   for (int64_t q = 0; q < tile.queries; q += tile.strip()) {
     const int64_t queries = std::min(tile.strip(), tile.queries - q);
-    product<Left::kByColumns>(queries, row, tile.last_key(q + queries), weights + q, kTile, rows, row,
-                              sums + q * row, row, Added());
+    product<Left::kByColumns>(queries, packing.width, tile.last_key(q + queries), weights + q, kTileStride,
+                              rows, packing.stride, sums + q * packing.stride, packing.stride, Added());
   }
 }
 
 // o_i *= decay_i, before a tile that raised the maximum adds to o.
-inline void fade(int64_t queries, int64_t row, const float* decay, float* output) {
+inline void fade(int64_t queries, const Packing& packing, const float* decay, float* output) {
   const Floats d;
   for (int64_t q = 0; q < queries; ++q) {
     if (decay[q] == 1.0f) continue;
     const Vector factor = hn::Set(d, decay[q]);
-    for (int64_t i = 0; i < row; i += kLanes) {
-      float* const at = output + q * row + i;
+    for (int64_t i = 0; i < packing.width; i += kLanes) {
+      float* const at = output + q * packing.stride + i;
       hn::StoreU(hn::Mul(hn::LoadU(d, at), factor), d, at);
     }
   }
@@ -62,87 +63,96 @@ inline void fade(int64_t queries, int64_t row, const float* decay, float* output
 
 class Forward {
  public:
-  Forward(const ForwardCall& call, float* workspace)
-      : call_(call), layout_(call), base_(workspace), row_(call.row()), head_size_(call.shape.head_size) {}
+  Forward(const ForwardCall& call, int64_t batch, int64_t kv_head, float* workspace)
+      : call_(call),
+        batch_(batch),
+        kv_head_(kv_head),
+        layout_(call),
+        base_(aligned(workspace)),
+        packing_(call.packing()) {}
 
-  // One block of queries of one key/value head, for all query heads that share it.
-  void run(int64_t batch, int64_t kv_head, int64_t block) {
-    const int64_t first = block * kQueryBlock;
-    const int64_t last = std::min(call_.shape.query_length, first + kQueryBlock);
-    const int64_t key_tiles = divide_up(call_.key_end(last), kTile);
-    for (int64_t t = 0; t < key_tiles; ++t) pack_keys(batch, kv_head, t);
-    for (int64_t g = 0; g < call_.group(); ++g) {
-      for (int64_t t = first / kTile; t * kTile < last; ++t) {
-        query_tile(batch, kv_head * call_.group() + g, t);
+  // Query tiles [first, last) of all query heads that share the key/value head.
+  void run(int64_t first, int64_t last) {
+    const int64_t slots = (last - first) * call_.group();
+    const auto head = [&](int64_t slot) { return kv_head_ * call_.group() + slot / (last - first); };
+    const auto query_tile = [&](int64_t slot) { return first + slot % (last - first); };
+    for (int64_t slot = 0; slot < slots; ++slot) start(slot, head(slot), query_tile(slot));
+    const int64_t key_tiles = divide_up(call_.key_end(last * kTile), kTile);
+    for (int64_t k = 0; k < key_tiles; ++k) {
+      pack_keys(k);
+      for (int64_t slot = 0; slot < slots; ++slot) {
+        const Tile tile = look(call_, batch_, query_tile(slot), k);
+        if (tile.sight != Sight::kNone) visit(tile, slot, head(slot));
       }
     }
+    for (int64_t slot = 0; slot < slots; ++slot) finish(slot, head(slot), query_tile(slot));
   }
 
  private:
   float* at(int64_t offset) const { return base_ + offset; }
+  float* queries(int64_t slot) const { return at(layout_.queries) + slot * packing_.width * kTileStride; }
+  float* output(int64_t slot) const { return at(layout_.output) + slot * kTile * packing_.stride; }
+  float* maximum(int64_t slot) const { return at(layout_.maximum) + slot * kTile; }
+  float* sum(int64_t slot) const { return at(layout_.sum) + slot * kTile; }
+  int64_t query_count(int64_t t) const { return std::min(kTile, call_.shape.query_length - t * kTile); }
 
-  void pack_keys(int64_t batch, int64_t kv_head, int64_t t) {
-    const int64_t first = t * kTile, count = std::min(kTile, call_.shape.key_length - first);
-    pack_rows(call_.key, batch, kv_head, first, count, head_size_, row_, at(layout_.keys) + first * row_);
-    at(layout_.values_poison)[t] = pack_rows(call_.value, batch, kv_head, first, count, head_size_, row_,
-                                             at(layout_.values) + first * row_);
+  void start(int64_t slot, int64_t head, int64_t t) {
+    const int64_t count = query_count(t), padded = round_up(count, kPad);
+    float* const rows = at(layout_.rows);
+    pack_rows(call_.query, batch_, head, t * kTile, count, packing_, rows);
+    clear(rows + count * packing_.stride, (padded - count) * packing_.stride);
+    transpose(rows, padded, packing_, call_.scale, queries(slot));
+    std::fill_n(maximum(slot), kTile, kLowest);
+    clear(sum(slot), kTile);
+    clear(output(slot), count * packing_.stride);
   }
 
-  void query_tile(int64_t batch, int64_t head, int64_t t) {
-    const int64_t first = t * kTile, count = std::min(kTile, call_.shape.query_length - first);
-    const int64_t padded = round_up(count, kPad);
-    pack_rows(call_.query, batch, head, first, count, head_size_, row_, at(layout_.rows));
-    clear(at(layout_.rows) + count * row_, (padded - count) * row_);
-    transpose(at(layout_.rows), padded, row_, at(layout_.queries));
-    std::fill_n(at(layout_.maximum), kTile, kLowest);
-    clear(at(layout_.sum), kTile);
-    clear(at(layout_.output), count * row_);
-    const int64_t key_tiles = divide_up(call_.key_end(first + count), kTile);
-    for (int64_t k = 0; k < key_tiles; ++k) {
-      const Tile tile = look(call_, batch, t, k);
-      if (tile.sight != Sight::kNone) key_tile(tile, batch * call_.shape.query_heads + head);
-    }
-    for (int64_t q = 0; q < count; ++q) finish(batch, head, first, q);
+  void pack_keys(int64_t k) {
+    const int64_t first = k * kTile, count = std::min(kTile, call_.shape.key_length - first);
+    pack_rows(call_.key, batch_, kv_head_, first, count, packing_, at(layout_.keys));
+    const float poison = pack_rows(call_.value, batch_, kv_head_, first, count, packing_, at(layout_.values));
+    values_poisoned_ = poison != 0;
   }
 
-  void key_tile(const Tile& tile, int64_t stream) {
+  void visit(const Tile& tile, int64_t slot, int64_t head) {
     float* const p = at(layout_.scores);
-    scores_of(tile, head_size_, row_, at(layout_.keys) + tile.key * row_, at(layout_.queries), call_.scale,
-              p);
-    running_softmax(tile, p, at(layout_.maximum), at(layout_.sum), at(layout_.decay));
+    scores_of(tile, packing_, at(layout_.keys), queries(slot), p);
+    running_softmax(tile, p, maximum(slot), sum(slot), at(layout_.decay));
     if (call_.options.dropout > 0) {
-      draw_dropout(call_.options, tile, stream, at(layout_.keep));
+      draw_dropout(call_.options, tile, batch_ * call_.shape.query_heads + head, at(layout_.keep));
       apply_dropout(tile, at(layout_.keep), p);
     }
-    fade(tile.queries, row_, at(layout_.decay), at(layout_.output));
-    add_over_keys(tile, at(layout_.values_poison)[tile.key / kTile] != 0, row_, p,
-                  at(layout_.values) + tile.key * row_, at(layout_.output));
+    fade(tile.queries, packing_, at(layout_.decay), output(slot));
+    add_over_keys(tile, values_poisoned_, packing_, p, at(layout_.values), output(slot));
   }
 
   // o_i = (sum_j exp(s_ij - m_i) v_j) / l_i, or zeros where no key was seen.
-  void finish(int64_t batch, int64_t head, int64_t first, int64_t q) {
-    const float l = at(layout_.sum)[q];
-    const bool blind = l == 0;
-    const float inverse = blind ? 0.0f : 1.0f / l;
-    const float* const sums = at(layout_.output) + q * row_;
-    float* const out = call_.out.row(batch, first + q, head);
-    for (int64_t i = 0; i < head_size_; ++i) out[i] = sums[i] * inverse;
-    const int64_t stat = (batch * call_.shape.query_heads + head) * call_.shape.query_length + first + q;
-    call_.running_max[stat] = blind ? 0.0f : at(layout_.maximum)[q];
-    call_.running_sum[stat] = l;
+  void finish(int64_t slot, int64_t head, int64_t t) {
+    const int64_t first = t * kTile;
+    const int64_t stats = (batch_ * call_.shape.query_heads + head) * call_.shape.query_length + first;
+    for (int64_t q = 0; q < query_count(t); ++q) {
+      const float l = sum(slot)[q];
+      unpack_row(packing_, l == 0 ? 0.0f : 1.0f / l, output(slot) + q * packing_.stride,
+                 call_.out.row(batch_, first + q, head));
+      call_.running_max[stats + q] = l == 0 ? 0.0f : maximum(slot)[q];
+      call_.running_sum[stats + q] = l;
+    }
   }
 
   const ForwardCall& call_;
+  const int64_t batch_, kv_head_;
   const ForwardLayout layout_;
   float* const base_;
-  const int64_t row_, head_size_;
+  const Packing packing_;
+  bool values_poisoned_ = false;
 };
 
 // Chunks are numbered with the last blocks first: with causality they are the longest.
 inline void forward_chunk(const ForwardCall& call, int64_t chunk, float* workspace) {
   const int64_t heads = call.shape.batch * call.shape.kv_heads;
-  const int64_t head = chunk % heads, block = call.query_blocks() - 1 - chunk / heads;
-  Forward(call, workspace).run(head / call.shape.kv_heads, head % call.shape.kv_heads, block);
+  const int64_t head = chunk % heads, first = (call.query_blocks() - 1 - chunk / heads) * call.block();
+  Forward(call, head / call.shape.kv_heads, head % call.shape.kv_heads, workspace)
+      .run(first, std::min(call.query_tiles(), first + call.block()));
 }
 
 }  // namespace tril::attention::HWY_NAMESPACE

@@ -10,9 +10,8 @@
 #endif
 // clang-format on
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
-
-#include <cstring>
 
 #include "tril/kernels/attention_product-inl.h"
 
@@ -21,47 +20,79 @@ namespace tril::attention::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// packed (count, row) = the rows from t = first of one head. Returns 0, or NaN if any value is not finite.
+// How many rows ahead to ask for: rows of one head lie far apart, where the hardware does not look ahead.
+constexpr int64_t kAhead = 8;
+
+// packed (count, stride) = the rows from t = first of one head. Returns 0, or NaN if any value is not finite.
 inline float pack_rows(ConstHeadView rows, int64_t batch, int64_t head, int64_t first, int64_t count,
-                       int64_t head_size, int64_t row, float* packed) {
+                       const Packing& packing, float* packed) {
   const Floats d;
   const Vector zero = hn::Zero(d);
+  const int64_t whole = packing.head_size / kLanes * kLanes;
   Vector poison = zero;
-  for (int64_t t = 0; t < count; ++t, packed += row) {
-    std::memcpy(packed, rows.row(batch, first + t, head), static_cast<size_t>(head_size) * sizeof(float));
-    std::fill(packed + head_size, packed + row, 0.0f);
-    for (int64_t i = 0; i < row; i += kLanes) poison = hn::MulAdd(hn::LoadU(d, packed + i), zero, poison);
+  for (int64_t t = 0; t < count; ++t, packed += packing.stride) {
+    const float* const row = rows.row(batch, first + t, head);
+    if (t + kAhead < count) {
+      for (int64_t i = 0; i < packing.head_size; i += kPad)
+        hwy::Prefetch(row + kAhead * rows.time_stride + i);
+    }
+    for (int64_t i = 0; i < whole; i += kLanes) {
+      const Vector x = hn::LoadU(d, row + i);
+      hn::StoreU(x, d, packed + i);
+      poison = hn::MulAdd(x, zero, poison);
+    }
+    if (whole == packing.width) continue;
+    std::copy(row + whole, row + packing.head_size, packed + whole);
+    std::fill(packed + packing.head_size, packed + packing.width, 0.0f);
+    for (int64_t i = whole; i < packing.width; i += kLanes) {
+      poison = hn::MulAdd(hn::LoadU(d, packed + i), zero, poison);
+    }
   }
   return hn::GetLane(hn::SumOfLanes(d, poison));
 }
 
+// row = factor * packed
+inline void unpack_row(const Packing& packing, float factor, const float* packed, float* row) {
+  const Floats d;
+  int64_t i = 0;
+  for (; i + kLanes <= packing.head_size; i += kLanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, packed + i), hn::Set(d, factor)), d, row + i);
+  }
+  for (; i < packing.head_size; ++i) row[i] = factor * packed[i];
+}
+
 inline void clear(float* data, int64_t count) { std::fill_n(data, count, 0.0f); }
 
-// across (row, kTile) from rows (count, row), a multiple of 4 each; 4 x 4 floats at a time.
-inline void transpose(const float* rows, int64_t count, int64_t row, float* across) {
+// across (width, kTileStride) = factor * the transpose of rows (count, stride), `count` a multiple of 4; 4 x
+// 4 floats at a time.
+inline void transpose(const float* rows, int64_t count, const Packing& packing, float factor, float* across) {
 #if HWY_TARGET == HWY_SCALAR
   for (int64_t q = 0; q < count; ++q) {
-    for (int64_t i = 0; i < row; ++i) across[i * kTile + q] = rows[q * row + i];
+    for (int64_t i = 0; i < packing.width; ++i)
+      across[i * kTileStride + q] = factor * rows[q * packing.stride + i];
   }
 #else
+  const int64_t stride = packing.stride;
   const hn::FixedTag<float, 4> d4;
   const hn::Repartition<double, decltype(d4)> d2;
+  const auto scale = hn::Set(d4, factor);
+  const auto load = [&](const float* from) HWY_ATTR { return hn::Mul(hn::LoadU(d4, from), scale); };
   const auto halves = [&](auto v) HWY_ATTR { return hn::BitCast(d2, v); };
   const auto floats = [&](auto v) HWY_ATTR { return hn::BitCast(d4, v); };
   for (int64_t q = 0; q < count; q += 4) {
-    for (int64_t i = 0; i < row; i += 4) {
-      const float* const in = rows + q * row + i;
-      const auto r0 = hn::LoadU(d4, in), r1 = hn::LoadU(d4, in + row);
-      const auto r2 = hn::LoadU(d4, in + 2 * row), r3 = hn::LoadU(d4, in + 3 * row);
+    for (int64_t i = 0; i < packing.width; i += 4) {
+      const float* const in = rows + q * stride + i;
+      const auto r0 = load(in), r1 = load(in + stride);
+      const auto r2 = load(in + 2 * stride), r3 = load(in + 3 * stride);
       const auto low01 = halves(hn::InterleaveLower(d4, r0, r1));
       const auto high01 = halves(hn::InterleaveUpper(d4, r0, r1));
       const auto low23 = halves(hn::InterleaveLower(d4, r2, r3));
       const auto high23 = halves(hn::InterleaveUpper(d4, r2, r3));
-      float* const out = across + i * kTile + q;
+      float* const out = across + i * kTileStride + q;
       hn::StoreU(floats(hn::InterleaveLower(d2, low01, low23)), d4, out);
-      hn::StoreU(floats(hn::InterleaveUpper(d2, low01, low23)), d4, out + kTile);
-      hn::StoreU(floats(hn::InterleaveLower(d2, high01, high23)), d4, out + 2 * kTile);
-      hn::StoreU(floats(hn::InterleaveUpper(d2, high01, high23)), d4, out + 3 * kTile);
+      hn::StoreU(floats(hn::InterleaveUpper(d2, low01, low23)), d4, out + kTileStride);
+      hn::StoreU(floats(hn::InterleaveLower(d2, high01, high23)), d4, out + 2 * kTileStride);
+      hn::StoreU(floats(hn::InterleaveUpper(d2, high01, high23)), d4, out + 3 * kTileStride);
     }
   }
 #endif

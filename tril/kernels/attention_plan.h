@@ -10,10 +10,24 @@
 
 namespace tril::attention {
 
-constexpr int64_t kTile = 64;         // queries and keys of a tile
-constexpr int64_t kStrip = 16;        // the staircase that covers a diagonal tile has steps of this size
-constexpr int64_t kPad = 16;          // floats of the widest vector: packed rows are padded to a multiple
-constexpr int64_t kQueryBlock = 256;  // queries that share one packing of the keys in forward
+constexpr int64_t kTile = 64;        // queries and keys of a tile
+constexpr int64_t kTileStride = 80;  // floats from one row of a tile to the next: see Packing
+constexpr int64_t kStrip = 16;       // the staircase that covers a diagonal tile has steps of this size
+constexpr int64_t kPad = 16;         // floats of the widest vector: packed rows are padded to a multiple
+// Tiles that a loop keeps in the second cache while the other side streams past: query tiles (of all heads
+// that share a key/value head) in forward, key tiles in backward.
+constexpr int64_t kForwardBlock = 8;
+constexpr int64_t kBackwardBlock = 4;
+
+// Rows of one head as packed for the products. The stride is an odd number of cache lines: with an even one
+// the rows of a tile would share a fraction of the sets of the first cache.
+struct Packing {
+  explicit Packing(int64_t size)
+      : head_size(size), width(round_up(size, kPad)), stride((width / kPad | 1) * kPad) {}
+  int64_t head_size;
+  int64_t width;  // head_size and zeros
+  int64_t stride;
+};
 
 struct Problem {
   AttentionShape shape;
@@ -22,10 +36,13 @@ struct Problem {
 
   Problem(const AttentionShape& s, const AttentionOptions& o);
   int64_t group() const { return shape.query_heads / shape.kv_heads; }
-  int64_t row() const { return round_up(shape.head_size, kPad); }  // floats of a packed row
+  Packing packing() const { return Packing(shape.head_size); }
   int64_t query_tiles() const { return divide_up(shape.query_length, kTile); }
   int64_t key_tiles() const { return divide_up(shape.key_length, kTile); }
-  int64_t query_blocks() const { return divide_up(shape.query_length, kQueryBlock); }
+  // Query tiles of a chunk of forward, and how many chunks that makes of one key/value head. Fewer tiles
+  // where there would be too few chunks to share among threads.
+  int64_t block() const;
+  int64_t query_blocks() const { return divide_up(query_tiles(), block()); }
   // Keys that the queries before `query_end` may see: [0, key_end).
   int64_t key_end(int64_t query_end) const;
 };
@@ -77,29 +94,37 @@ struct Tile {
 
 Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key_tile);
 
+// The first address from `workspace` on at a cache line: callers need not align.
+inline float* aligned(float* workspace) {
+  constexpr uintptr_t kLine = kPad * sizeof(float);
+  return reinterpret_cast<float*>(
+      round_up(static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace)), kLine));
+}
+
 // Offsets, in floats, into one worker's part of the workspace.
 struct ForwardLayout {
   explicit ForwardLayout(const Problem& problem);
-  int64_t keys, values;         // (Tk, row)
-  int64_t values_poison;        // (key tiles): 0, or NaN where a tile of values holds a NaN or an infinity
-  int64_t rows;                 // (kTile, row): queries before transposing
-  int64_t queries;              // (D, kTile)
-  int64_t scores, keep;         // (kTile, kTile), [key][query]
-  int64_t output;               // (kTile, row)
-  int64_t maximum, sum, decay;  // (kTile)
+  int64_t keys, values;  // (kTile, stride)
+  int64_t rows;          // (kTile, stride): queries before transposing
+  int64_t scores, keep;  // (kTile, kTileStride), [key][query]
+  int64_t decay;         // (kTile)
+  // One slot for each query tile of a chunk and each head of its group.
+  int64_t queries;       // (slots, width, kTileStride)
+  int64_t output;        // (slots, kTile, stride)
+  int64_t maximum, sum;  // (slots, kTile)
   int64_t size;
 };
 
 struct BackwardLayout {
   explicit BackwardLayout(const Problem& problem);
-  int64_t keys, values, dkeys, dvalues;  // (Tk, row)
-  int64_t queries, douts, dqueries;      // (Tq rounded up to tiles, row)
-  int64_t queries_across, douts_across;  // (query tiles, D, kTile)
-  int64_t outs, outs_across;             // (kTile, row), (row, kTile)
+  int64_t keys, values, dkeys, dvalues;  // (Tk, stride)
+  int64_t queries, douts, dqueries;      // (Tq rounded up to tiles, stride)
+  int64_t queries_across, douts_across;  // (query tiles, width, kTileStride)
+  int64_t outs, outs_across;             // (kTile, stride), (width, kTileStride)
   int64_t keys_poison;                   // (key tiles)
   int64_t queries_poison, douts_poison;  // (query tiles)
   int64_t maximum, inverse_sum, delta;   // (Tq rounded up to tiles)
-  int64_t weights, dscores, keep;        // (kTile, kTile), [key][query]
+  int64_t weights, dscores, keep;        // (kTile, kTileStride), [key][query]
   int64_t size;
 };
 

@@ -1,4 +1,4 @@
-// The one product of attention's tiles: C = f A B or C += A B, where each element of A is broadcast over
+// The one product of attention's tiles: C = A B or C += A B, where each element of A is broadcast over
 // vectors of B's columns.
 
 // clang-format off
@@ -35,13 +35,9 @@ constexpr int kBlockRows = (HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64) ? 8 : 6;
 // a[row + step * stride].
 enum class Left { kByRows, kByColumns };
 
-// C = factor * sum
-struct Scaled {
-  float factor;
-  HWY_INLINE void operator()(Vector sum, float* c) const {
-    const Floats d;
-    hn::StoreU(hn::Mul(sum, hn::Set(d, factor)), d, c);
-  }
+// C = sum
+struct Stored {
+  HWY_INLINE void operator()(Vector sum, float* c) const { hn::StoreU(sum, Floats(), c); }
 };
 
 // C += sum. Adding a tile's sum, rather than continuing it, keeps the error of long rows small.
@@ -119,18 +115,18 @@ HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const fl
 // not 0. The same sums in the same order as product().
 template <class Visible>
 HWY_NOINLINE void product_of_visible(int64_t rows, int64_t columns, int64_t steps, Visible visible,
-                                     const float* a, int64_t a_row, int64_t a_step, const float* b,
-                                     int64_t b_stride, float* c, int64_t c_stride) {
+                                     const float* a, int64_t a_row, int64_t a_step, const float* b, float* c,
+                                     int64_t stride) {
   const Floats d;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; column += kLanes) {
       Vector sum = hn::Zero(d);
       for (int64_t step = 0; step < steps; ++step) {
         if (!visible(row, step)) continue;
-        sum = hn::MulAdd(hn::Set(d, a[row * a_row + step * a_step]),
-                         hn::LoadU(d, b + step * b_stride + column), sum);
+        sum = hn::MulAdd(hn::Set(d, a[row * a_row + step * a_step]), hn::LoadU(d, b + step * stride + column),
+                         sum);
       }
-      Added()(sum, c + row * c_stride + column);
+      Added()(sum, c + row * stride + column);
     }
   }
 }

@@ -98,11 +98,11 @@ HWY_INLINE void running_softmax_of(const Tile& tile, Visible see, float* scores,
     const Vector before = hn::LoadU(d, maximum + q);
     Vector m = before;
     for (int64_t k = 0; k < keys; ++k) {
-      m = hn::Max(m, Visible::scores(see(k, q), hn::LoadU(d, scores + k * kTile + q)));
+      m = hn::Max(m, Visible::scores(see(k, q), hn::LoadU(d, scores + k * kTileStride + q)));
     }
     Vector l = hn::Zero(d);
     for (int64_t k = 0; k < keys; ++k) {
-      float* const at = scores + k * kTile + q;
+      float* const at = scores + k * kTileStride + q;
       const Vector p = Visible::weights(see(k, q), exp_of_nonpositive(hn::Sub(hn::LoadU(d, at), m)));
       l = hn::Add(l, p);
       hn::StoreU(p, d, at);
@@ -131,7 +131,7 @@ HWY_INLINE void weights_of(const Tile& tile, Visible see, const float* maximum, 
     const int64_t keys = scored_keys(tile, q);
     const Vector m = hn::LoadU(d, maximum + q), inverse = hn::LoadU(d, inverse_sum + q);
     for (int64_t k = 0; k < keys; ++k) {
-      float* const at = scores + k * kTile + q;
+      float* const at = scores + k * kTileStride + q;
       const Vector p = hn::Mul(exp_of_nonpositive(hn::Sub(hn::LoadU(d, at), m)), inverse);
       hn::StoreU(Visible::weights(see(k, q), p), d, at);
     }
@@ -156,8 +156,8 @@ HWY_INLINE void dscores_of(const Tile& tile, Visible see, const float* weights, 
     const int64_t keys = scored_keys(tile, q);
     const Vector mean = hn::LoadU(d, delta + q);
     for (int64_t k = 0; k < keys; ++k) {
-      float* const at = dscores + k * kTile + q;
-      const Vector p = hn::LoadU(d, weights + k * kTile + q);
+      float* const at = dscores + k * kTileStride + q;
+      const Vector p = hn::LoadU(d, weights + k * kTileStride + q);
       const Vector ds = hn::Mul(p, hn::Sub(hn::LoadU(d, at), mean));
       hn::StoreU(Visible::weights(see(k, q), ds), d, at);
     }
