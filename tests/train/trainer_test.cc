@@ -213,6 +213,28 @@ TEST(Trainer, NamesTheGradientThatIsNotFiniteAndGoesOn) {
   testing::expect_same_bits("state", run_state(trainer), run_state(other));
 }
 
+TEST(Trainer, DropoutDiffersFromStepToStepAndWithinAStep) {
+  TrainOptions o = small_options();
+  o.dropout = 0.3f;
+  o.learning_rate = 1e-30f;
+  o.weight_decay = 0;
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  WindowSampler sampler(corpus.train, o.batch, o.context, 1);
+  const Batch batch = sampler.sample(0);
+  const auto losses = [&](std::span<const Batch> batches) {
+    Trainer trainer(small_config(o), o, corpus, executor);
+    return std::pair(trainer.step_on(batches).loss, trainer.step_on(batches).loss);
+  };
+  const Batch twice[] = {batch, batch};
+  const auto one = losses({&batch, 1}), two = losses(twice);
+  EXPECT_NE(one.first, one.second);
+  EXPECT_NE(one.first, two.first);
+  EXPECT_NEAR(two.first, (one.first + one.second) / 2, 1e-6);  // the masks of micro-batches 0 and 1
+  o.dropout = 0;
+  EXPECT_EQ(losses({&batch, 1}).first, losses({&batch, 1}).second);
+}
+
 // The state after one step on these micro-batches.
 std::vector<float> after_step(int64_t rows, const std::vector<Batch>& micro_batches, double* loss) {
   TrainOptions o = small_options();
