@@ -210,10 +210,16 @@ TEST_F(ModelFolder, Gpt2FilesAreAsHuggingFaceWritesThem) {
   file.f32("transformer.h.0.mlp.c_proj.weight", {96, 24});
   file.f32("transformer.h.0.mlp.c_proj.bias", {24});
   file.f32("transformer.h.1.ln_2.bias", {24});
-  const ConstView theirs = file.f32("transformer.h.1.attn.c_attn.weight", {24, 72});
-  const float* const ours = model->parameters.find("blocks.1.attention.qkv.weight").value.f32();
-  for (int64_t out = 0; out < 72; ++out) {
-    for (int64_t in = 0; in < 24; ++in) ASSERT_EQ(theirs.f32()[in * 72 + out], ours[out * 24 + in]);
+  const std::tuple<const char*, const char*, int64_t, int64_t> transposed[] = {
+      {"attn.c_attn", "attention.qkv", 24, 72},
+      {"attn.c_proj", "attention.projection", 24, 24},
+      {"mlp.c_fc", "mlp.hidden", 24, 96},
+      {"mlp.c_proj", "mlp.projection", 96, 24}};
+  for (const auto& [their_name, our_name, in, out] : transposed) {
+    const ConstView theirs = file.f32(fmt::format("transformer.h.1.{}.weight", their_name), {in, out});
+    const float* const ours = model->parameters.find(fmt::format("blocks.1.{}.weight", our_name)).value.f32();
+    for (int64_t i = 0; i < in * out; ++i)
+      ASSERT_EQ(theirs.f32()[i], ours[i % out * in + i / out]) << our_name;
   }
   const Json json = Json::parse(read_text_file(config_path()));
   EXPECT_EQ(json["architectures"], Json({"GPT2LMHeadModel"}));

@@ -97,6 +97,7 @@ void expect_follows_reference(const TrainOptions& o, double gradient_scale) {
 
 TEST(Optimizer, FollowsAdamWInDouble) { expect_follows_reference(toy_options(), 0.01); }
 TEST(Optimizer, ClipsByTheGlobalNorm) { expect_follows_reference(toy_options(), 5); }
+TEST(Optimizer, ClipsJustAboveTheNorm) { expect_follows_reference(toy_options(), 0.3); }  // about 1.9 to 1.5
 TEST(Optimizer, DecaysEverythingWhenAsked) {
   TrainOptions o = toy_options();
   o.decay_all = true;

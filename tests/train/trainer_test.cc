@@ -224,7 +224,7 @@ TEST(Trainer, DropoutDiffersFromStepToStepAndWithinAStep) {
   const Batch batch = sampler.sample(0);
   const auto losses = [&](std::span<const Batch> batches) {
     Trainer trainer(small_config(o), o, corpus, executor);
-    return std::pair(trainer.step_on(batches).loss, trainer.step_on(batches).loss);
+    return std::pair{trainer.step_on(batches).loss, trainer.step_on(batches).loss};  // in this order
   };
   const Batch twice[] = {batch, batch};
   const auto one = losses({&batch, 1}), two = losses(twice);
