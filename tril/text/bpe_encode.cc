@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 #include <queue>
+#include <span>
 
 #include "tril/base/error.h"
 #include "tril/text/bpe.h"
@@ -128,59 +129,74 @@ class PieceEncoder {
   std::vector<Symbol> symbols_;
 };
 
-// Remembers where in the text, and in the ids made of it, pieces were seen: one place for each hash value,
-// the latest piece stays.
+// Remembers the ids of short pieces: one place for each hash value, the latest piece stays. A hit touches one
+// cache line.
 class PieceCache {
  public:
   explicit PieceCache(size_t text_size) {
-    constexpr size_t kLargest = size_t{1} << 16;
-    if (text_size >= 512) seen_.resize(std::bit_floor(std::min(text_size / 8, kLargest)));
+    constexpr size_t kMost = size_t{1} << 15;
+    if (text_size >= 512) lines_.resize(std::bit_floor(std::min(text_size / 16, kMost)));
   }
 
   // Appends the ids of an equal piece seen before, or says no.
   bool repeat(std::string_view piece, std::vector<int32_t>& out) {
-    last_ = nullptr;
-    if (seen_.empty() || piece.size() > kShortPiece) return false;
-    last_ = &seen_[hash(piece) & (seen_.size() - 1)];
-    if (last_->piece != piece) return false;
-    const size_t begin = last_->begin;
-    const size_t end = out.size();
-    out.resize(end + last_->count);
-    std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(begin), last_->count,
-                out.begin() + static_cast<std::ptrdiff_t>(end));
+    line_ = nullptr;
+    if (lines_.empty() || piece.size() > kLongest) return false;
+    key_ = key(piece);
+    line_ = &lines_[hash(key_) & (lines_.size() - 1)];
+    if (!(line_->key == key_)) return false;
+    out.insert(out.end(), line_->ids.begin(), line_->ids.begin() + line_->count);
     return true;
   }
-  // After repeat() said no: out[begin ..] are the ids.
-  void remember(std::string_view piece, size_t begin, size_t end) {
-    if (last_ != nullptr) *last_ = {piece, begin, end - begin};
+  // After repeat() said no.
+  void remember(std::span<const int32_t> ids) {
+    if (line_ == nullptr || ids.size() > line_->ids.size()) return;
+    line_->key = key_;
+    line_->count = static_cast<uint32_t>(ids.size());
+    std::copy(ids.begin(), ids.end(), line_->ids.begin());
   }
 
  private:
-  struct Seen {
-    std::string_view piece;
-    size_t begin = 0, count = 0;
+  static constexpr size_t kLongest = 16;
+  // Up to 16 bytes, whole: for 8 bytes and more the first and the last 8, which overlap.
+  struct Key {
+    uint64_t head = 0, tail = 0;
+    uint32_t length = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct alignas(64) Line {
+    Key key;
+    uint32_t count = 0;
+    std::array<int32_t, 9> ids;
   };
 
-  static uint64_t hash(std::string_view piece) {
-    uint64_t head = 0, tail = 0;
+  static Key key(std::string_view piece) {
+    Key key;
     const size_t n = piece.size();
+    key.length = static_cast<uint32_t>(n);
     if (n >= 8) {
-      std::memcpy(&head, piece.data(), 8);
-      std::memcpy(&tail, piece.data() + n - 8, 8);
+      std::memcpy(&key.head, piece.data(), 8);
+      std::memcpy(&key.tail, piece.data() + n - 8, 8);
     } else if (n >= 4) {
       uint32_t low = 0, high = 0;
       std::memcpy(&low, piece.data(), 4);
       std::memcpy(&high, piece.data() + n - 4, 4);
-      head = uint64_t{high} << 32 | low;
+      key.head = low;
+      key.tail = high;
     } else {
-      for (const char byte : piece) head = head << 8 | static_cast<unsigned char>(byte);
+      for (const char byte : piece) key.head = key.head << 8 | static_cast<unsigned char>(byte);
     }
-    const uint64_t mixed = (head ^ (tail * 0xBF58476D1CE4E5B9) ^ n) * 0x9E3779B97F4A7C15;
-    return mixed >> 40;
+    return key;
   }
 
-  std::vector<Seen> seen_;
-  Seen* last_ = nullptr;
+  static size_t hash(const Key& key) {
+    const uint64_t mixed = key.head * 0x9E3779B97F4A7C15 ^ (key.tail + key.length) * 0xBF58476D1CE4E5B9;
+    return (mixed ^ mixed >> 32) * 0x94D049BB133111EB >> 40;
+  }
+
+  std::vector<Line> lines_;
+  Key key_;
+  Line* line_ = nullptr;
 };
 
 }  // namespace
@@ -193,7 +209,7 @@ void encode_bpe(std::string_view text, const ByteIds& byte_ids, const MergeTable
     if (cache.repeat(piece, out)) return;
     const size_t begin = out.size();
     encoder.encode(piece, out);
-    cache.remember(piece, begin, out.size());
+    cache.remember(std::span(out).subspan(begin));
   });
 }
 
