@@ -124,6 +124,19 @@ TEST(Stories, TheGrammarKeepsItsWordsApart) {
   }
 }
 
+std::string word_after(const std::string& story, const std::string& before) {
+  const size_t at = story.find(before);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + before.size();
+  return story.substr(begin, story.find_first_of(" .,?'", begin) - begin);
+}
+
+void expect_different_friend(const std::string& story) {
+  for (const std::string_view relation : story_words().relations) {
+    EXPECT_NE(word_after(story, " named "), word_after(story, " " + std::string(relation) + " ")) << story;
+  }
+}
+
 TEST(JudgeStory, FindsNoFaultInTheGrammarsOwn) {
   int64_t mentions = 0, pronouns = 0;
   for (uint64_t index = 0; index < 5000; ++index) {
@@ -137,6 +150,7 @@ TEST(JudgeStory, FindsNoFaultInTheGrammarsOwn) {
     ASSERT_EQ(judged.words_unknown, 0) << story;
     ASSERT_GE(judged.pronouns, 2) << story;
     ASSERT_GE(judged.object_mentions, 2) << story;
+    expect_different_friend(story);
     mentions += judged.object_mentions;
     pronouns += judged.pronouns;
   }

@@ -12,7 +12,7 @@ std::vector<StoryRule> common_rules() {
         "long ago, {home}, there lived a {trait} {kind} named {n}.",
         "a {trait} {kind} named {n} lived {home}.",
         "this is the story of a {trait} {kind} named {n}. {lived}"}},
-      {"lived", {"{n} lived {home}.", "{he} lived {home} with {his} {elder}.", "{his} home was {home}."}},
+      {"lived", {"{n} lived {home}.", "{he} and {his} {elder} lived {home}.", "{his} home was {home}."}},
       {"trait",
        {"kind", "happy", "curious", "quiet", "cheerful", "clever", "gentle", "lively", "young", "friendly"}},
       {"home_person",
@@ -97,15 +97,15 @@ std::vector<StoryRule> share_rules() {
         "friend.",
         "without a word, {f} sat down {spot1}. {n} tried to play with {theobj} alone, but soon {he} was "
         "bored.",
-        "{f} looked at the ground and went to sit {spot1}. {n} {used} for a while, but nobody was there to "
-        "see it."}},
+        "{f} looked at the ground and went to sit {spot1}. {n} took {theobj} and {used}, but "
+        "nobody was there to see it."}},
       {"thinks",
        {"then {n} thought about {f}, who sat there all alone. {he} felt sorry.",
         "{n} remembered how sad {he} had been when nobody wanted to play with {him}.",
         "\"I would not like to sit there alone,\" thought {n}. {he} felt a little ashamed."}},
       {"shares",
        {"{he} walked over to {f}. \"I am sorry,\" {he} said. \"you can have a turn with {myobj}.\"",
-        "so {n} went {spot1} and held out {theobj}. \"here, let us take turns,\" {he} said.",
+        "so {n} sat down next to {f} and held out {theobj}. \"here, let us take turns,\" {he} said.",
         "\"please come back,\" {n} called. \"it is much better to play together.\""}},
       {"plays_together",
        {"first {f} took {theobj} and {used}. then it was {n}'s turn. they laughed until the sun went "
@@ -127,7 +127,8 @@ std::vector<StoryRule> brave_rules() {
         "{n} was not afraid of much, but {he} was afraid of {fear}.",
         "only one thing made {n} nervous, and that was {fear}."}},
       {"missing",
-       {"one {day}, {theobj} was not in its place. {n} looked everywhere. at last {he} saw it {objat}.",
+       {"one {day}, {theobj} was not in its place. somebody must have taken it. {n} looked everywhere, and "
+        "at last {he} saw it {objat}.",
         "one {day}, some children played with {theobj} and forgot to bring it back. they had left it "
         "{objat}.",
         "then, on a {day}, {n} could not find {theobj}. somebody had left it {objat}."}},

@@ -81,9 +81,8 @@ std::vector<StoryRule> truth_rules() {
       {"borrows",
        {"{his} {elder} had {obj} from long ago. \"you may borrow it,\" said {his} {elder}. \"but please be "
         "careful.\"",
-        "one day, {his} {elder} showed {him} {obj}. \"you can play with it,\" said {his} {elder}, \"if you "
-        "take good "
-        "care of it.\"",
+        "one day, {his} {elder} showed {him} {obj}. \"it is yours for today, if you take good care of it,\" "
+        "said {his} {elder}.",
         "{n} often asked {his} {elder} for {obj} that stood on the shelf. one day {his} {elder} said yes."}},
       {"careless",
        {"{he} {used} again and again. it was so much fun that {n} forgot to be careful. then it happened: "
@@ -95,7 +94,7 @@ std::vector<StoryRule> truth_rules() {
         "{n} felt sick with fear. {he} thought about leaving {theobj} {spot1} and saying that it was lost.",
         "\"oh no,\" whispered {n}. {he} pushed {theobj} {spot1}, where nobody would see it."}},
       {"advice",
-       {"\"what are you doing?\" asked {pal}. {n} told the whole story. \"the truth is hard,\" said {pal}, "
+       {"\"what are you doing?\" asked {pal}. {n} told the whole story. \"the truth is hard,\" said {pal}. "
         "\"but it feels better "
         "afterwards.\"",
         "{pal} had seen everything. \"will you tell the truth?\" asked {pal}. \"I am afraid to,\" said {n}. "

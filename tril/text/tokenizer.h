@@ -15,6 +15,7 @@ namespace tril {
 
 inline constexpr std::string_view kEndOfText = "<|endoftext|>";
 
+// Const members may be called from several threads at once.
 class Tokenizer {
  public:
   enum class Kind { kBpe, kCharacter, kByte };
