@@ -114,6 +114,22 @@ TEST(SplitDocuments, ManyDocumentsGoWholeByTheirText) {
   EXPECT_EQ(before, after);
 }
 
+TEST(SplitDocuments, NoSideStaysEmptyByChance) {
+  int by_ends = 0;
+  for (int set = 0; set < 60; ++set) {
+    std::vector<Document> documents;
+    for (int i = 0; i < kFewDocuments; ++i) {
+      documents.push_back({"n", "number " + std::to_string(set * 1000 + i) + " of the documents"});
+    }
+    const TextSplit split = split_documents(documents, 0.1);
+    EXPECT_FALSE(split.train.empty());
+    ASSERT_FALSE(split.validation.empty());
+    by_ends += split.validation.size() == documents.size();
+  }
+  EXPECT_GT(by_ends, 0);
+  EXPECT_LT(by_ends, 30);
+}
+
 TEST(SplitDocuments, ImpossibleFractionsAreRefused) {
   for (const double fraction : {-0.1, 1.0, 2.0, std::nan("")}) {
     message_of(ErrorKind::kUse, [&] { split_documents({}, fraction); });

@@ -84,6 +84,29 @@ void add_piece(std::vector<std::string_view>& pieces, std::string_view piece) {
   if (!piece.empty()) pieces.push_back(piece);
 }
 
+TextSplit split_ends(std::span<const Document> documents, double validation_fraction) {
+  TextSplit split;
+  for (const Document& document : documents) {
+    const std::string_view text = document.text;
+    const double kept = static_cast<double>(text.size()) * (1.0 - validation_fraction);
+    const size_t cut = character_border(text, static_cast<size_t>(kept));
+    add_piece(split.train, text.substr(0, cut));
+    add_piece(split.validation, text.substr(cut));
+  }
+  return split;
+}
+
+TextSplit split_whole(std::span<const Document> documents, double validation_fraction) {
+  TextSplit split;
+  for (const Document& document : documents) {
+    Hash64 hash;
+    hash.add(std::string_view(document.text));
+    const double place = static_cast<double>(hash.value() >> 11) * 0x1p-53;
+    add_piece(place < validation_fraction ? split.validation : split.train, document.text);
+  }
+  return split;
+}
+
 // The document that a piece was cut from, for messages.
 std::string origin(std::span<const Document> documents, std::string_view piece) {
   for (const Document& document : documents) {
@@ -142,23 +165,12 @@ std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* sk
 TextSplit split_documents(std::span<const Document> documents, double validation_fraction) {
   check_use(validation_fraction >= 0 && validation_fraction < 1,
             "validation fraction {} is not in [0, 1); 0.1 is usual, 0 for none", validation_fraction);
-  TextSplit split;
-  const bool few = std::ssize(documents) < kFewDocuments;
-  for (const Document& document : documents) {
-    const std::string_view text = document.text;
-    if (few) {
-      const double kept = static_cast<double>(text.size()) * (1.0 - validation_fraction);
-      const size_t cut = character_border(text, static_cast<size_t>(kept));
-      add_piece(split.train, text.substr(0, cut));
-      add_piece(split.validation, text.substr(cut));
-    } else {
-      Hash64 hash;
-      hash.add(text);
-      const double place = static_cast<double>(hash.value() >> 11) * 0x1p-53;
-      add_piece(place < validation_fraction ? split.validation : split.train, text);
-    }
+  if (std::ssize(documents) >= kFewDocuments) {
+    TextSplit split = split_whole(documents, validation_fraction);
+    const bool both = !split.train.empty() && !split.validation.empty();
+    if (both || validation_fraction == 0) return split;
   }
-  return split;
+  return split_ends(documents, validation_fraction);
 }
 
 Corpus tokenize(std::span<const Document> documents, const Tokenizer& tokenizer, double validation_fraction,

@@ -31,9 +31,9 @@ struct Corpus {
 
 // With fewer than kFewDocuments documents the last `validation_fraction` of each is for validation, cut at a
 // character border by bytes; with many, a document is for validation if a fixed hash of its text falls below
-// the fraction. After each document comes end-of-text if the tokenizer has one and there is more than one
-// document. Throws kData if either side has fewer than `context` + 1 tokens, naming the counts and what to
-// do; fraction 0 gives no validation tokens.
+// the fraction (if that leaves one side empty, their ends are taken as with few). After each document comes
+// end-of-text if the tokenizer has one and there is more than one document. Throws kData if either side has
+// fewer than `context` + 1 tokens, naming the counts and what to do; fraction 0 gives no validation tokens.
 inline constexpr int64_t kFewDocuments = 20;
 struct TextSplit {
   std::vector<std::string_view> train;  // pieces of documents, in order
