@@ -1,0 +1,48 @@
+// What the benchmarks of the command share.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tril/base/parallel.h"
+
+namespace tril::cli {
+
+struct BenchOptions {
+  std::string preset;
+  double seconds = 2;  // for each measurement
+  bool json = false;
+};
+
+// Median seconds of a call, after one call that is not counted; at least three calls, about `seconds` in all.
+double median_seconds(double seconds, const std::function<void()>& call);
+
+// The machine's peak of fused multiply-adds, the best of all measurements so far in this run.
+class Peak {
+ public:
+  explicit Peak(Executor& executor) : executor_(executor) { measure(); }
+  double measure();
+
+ private:
+  Executor& executor_;
+  double best_ = 0;
+};
+
+// One measurement: a JSON line, or a row of a table whose head is printed with the first one.
+class BenchTable {
+ public:
+  explicit BenchTable(bool json) : json_(json) {}
+  void row(const nlohmann::ordered_json& values);
+
+ private:
+  bool json_;
+  bool head_printed_ = false;
+};
+
+void bench_matmul(const BenchOptions& options, Executor& executor);
+void bench_attention(const BenchOptions& options, Executor& executor);
+void bench_step(const BenchOptions& options, Executor& executor);
+
+}  // namespace tril::cli

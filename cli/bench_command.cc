@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "cli/bench.h"
+#include "cli/command.h"
+#include "cli/near_name.h"
+#include "tril/base/error.h"
+#include "tril/kernels/machine.h"
+
+namespace tril::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExamples =
+    "  tril bench step --preset char-4x128       whole training steps\n"
+    "  tril bench attention --json               one JSON object a shape\n"
+    "  tril bench matmul --preset gpt2-b4t256    the products of a step";
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string cell(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
+  return value.dump();
+}
+
+}  // namespace
+
+double median_seconds(double seconds, const std::function<void()>& call) {
+  call();
+  std::vector<double> times;
+  const double end = now() + seconds;
+  while (times.size() < 3 || (now() < end && times.size() < 10000)) {
+    const double start = now();
+    call();
+    times.push_back(now() - start);
+  }
+  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+double Peak::measure() {
+  best_ = std::max(best_, measure_fma_peak_gflops(executor_));
+  return best_;
+}
+
+void BenchTable::row(const Json& values) {
+  if (json_) {
+    std::puts(values.dump().c_str());
+  } else {
+    std::string head, line;
+    for (const auto& [name, value] : values.items()) {
+      const size_t width = std::max<size_t>(name.size(), value.is_string() ? 14 : 8) + 2;
+      head += fmt::format("{:<{}}", name, width);
+      line += fmt::format("{:<{}}", cell(value), width);
+    }
+    if (!head_printed_) fmt::print("{}\n", head);
+    head_printed_ = true;
+    fmt::print("{}\n", line);
+  }
+  std::fflush(stdout);
+}
+
+int bench_command(const Arguments& words) {
+  std::string what;
+  BenchOptions options{.preset = ""};
+  int64_t threads = 0;
+  CommandLine line(
+      "bench",
+      "Measures matrix products, attention or whole training steps; medians, and the part of this\n"
+      "machine's peak of fused multiply-adds, measured in the same run.",
+      kExamples);
+  line.positional("WHAT", what, "matmul, attention or step");
+  line.text("--preset", options.preset, "NAME", "sizes of matmul and step (char-4x128)");
+  line.number("--seconds", options.seconds, {0.001, 3600}, "time for each measurement (2)");
+  line.threads(threads);
+  line.flag("--json", options.json, "one JSON object a line");
+  if (!line.parse(words)) return 0;
+  const std::vector<std::string> names = {"matmul", "attention", "step"};
+  check_use(std::count(names.begin(), names.end(), what) == 1,
+            "tril bench: '{}' is not one of matmul, attention, step{}", what, suggestion(what, names));
+  check_use(what != "attention" || options.preset.empty(),
+            "tril bench attention: --preset has no meaning here");
+  if (options.preset.empty()) options.preset = "char-4x128";
+
+  ThreadPool pool(static_cast<int>(threads));
+  if (what == "matmul") bench_matmul(options, pool);
+  if (what == "attention") bench_attention(options, pool);
+  if (what == "step") bench_step(options, pool);
+  return 0;
+}
+
+}  // namespace tril::cli

@@ -1,0 +1,85 @@
+// Config files of `tril train`: the option names as keys, flat, in TOML or JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/train_options.h"
+#include "tril/base/error.h"
+#include "tril/base/files.h"
+
+namespace tril::cli {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// One value of TOML: "text", 'text', a number (with _ between digits) or a boolean; a comment may follow.
+std::string toml_value(std::string_view text, const std::string& where) {
+  check_use(!text.empty(), "{}: no value after =", where);
+  const char quote = text[0];
+  std::string value;
+  size_t at = 1;
+  if (quote == '"' || quote == '\'') {
+    for (; at < text.size() && text[at] != quote; ++at) {
+      if (quote == '"' && text[at] == '\\' && at + 1 < text.size()) ++at;
+      value += text[at];
+    }
+    check_use(at < text.size(), "{}: the quote {} is not closed", where, quote);
+    ++at;
+  } else {
+    at = std::min(text.find('#'), text.size());
+    for (const char c : trimmed(text.substr(0, at)))
+      if (c != '_') value += c;
+    check_use(!value.empty() && value.find_first_of("[]{}, ") == std::string::npos,
+              "{}: only text in quotes, numbers, true and false can be read here", where);
+  }
+  const std::string_view rest = trimmed(text.substr(at));
+  check_use(rest.empty() || rest[0] == '#', "{}: '{}' after the value", where, rest);
+  return value;
+}
+
+std::vector<ConfigEntry> read_toml(const std::string& path, std::string_view text) {
+  std::vector<ConfigEntry> entries;
+  for (int number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line[0] == '#') continue;
+    const size_t equals = line.find('=');
+    check_use(equals != std::string_view::npos, "{} line {}: '{}' is not `name = value`", path, number, line);
+    std::string name(trimmed(line.substr(0, equals)));
+    if (name.size() > 1 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
+    const std::string where = fmt::format("{} line {}: {}", path, number, name);
+    entries.push_back({name, toml_value(trimmed(line.substr(equals + 1)), where), where});
+  }
+  return entries;
+}
+
+std::vector<ConfigEntry> read_json(const std::string& path, const std::string& text) {
+  const auto root = nlohmann::ordered_json::parse(text, nullptr, false);
+  check_use(!root.is_discarded(), "{}: not valid JSON; write {{\"layers\": 4, ...}}", path);
+  check_use(root.is_object(), "{}: the JSON is not an object; write {{\"layers\": 4, ...}}", path);
+  std::vector<ConfigEntry> entries;
+  for (const auto& [name, value] : root.items()) {
+    const std::string where = fmt::format("{}: {}", path, name);
+    check_use(value.is_primitive() && !value.is_null(),
+              "{}: only text, numbers, true and false can be read here", where);
+    entries.push_back({name, value.is_string() ? value.get<std::string>() : value.dump(), where});
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::vector<ConfigEntry> read_config_file(const std::string& path) {
+  const std::string text = read_text_file(path);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool json = path.ends_with(".json") || (first != std::string::npos && text[first] == '{');
+  return json ? read_json(path, text) : read_toml(path, text);
+}
+
+}  // namespace tril::cli

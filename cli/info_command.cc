@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/format.h"
+#include "tril/interop/model_folder.h"
+#include "tril/train/checkpoint.h"
+
+namespace tril::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExamples =
+    "  tril info runs/book\n"
+    "  tril info runs/book --json";
+
+// "blocks.0.attention.qkv.weight" -> "blocks.0"; "ln_final.weight" -> "ln_final".
+std::string group_of(const std::string& name) {
+  size_t end = name.find('.');
+  if (name.starts_with("blocks.")) end = name.find('.', 7);
+  return name.substr(0, end);
+}
+
+Json config_json(const TransformerConfig& c) {
+  return {{"architecture", c.architecture()},
+          {"vocabulary", c.vocabulary},
+          {"context", c.context},
+          {"channels", c.channels},
+          {"layers", c.layers},
+          {"heads", c.heads},
+          {"kv_heads", c.kv_heads},
+          {"head_size", c.head_size},
+          {"mlp_hidden", c.mlp_hidden},
+          {"activation", activation_name(c.activation)},
+          {"qkv_bias", c.qkv_bias},
+          {"projection_bias", c.projection_bias},
+          {"mlp_bias", c.mlp_bias},
+          {"norm_bias", c.norm_bias},
+          {"tied_head", c.tied_head},
+          {"lm_head_bias", c.lm_head_bias},
+          {"dropout", c.dropout}};
+}
+
+Json groups_json(const Parameters& parameters) {
+  Json groups = Json::array();
+  for (const Parameters::Item& item : parameters.items()) {
+    const std::string group = group_of(item.info.name);
+    if (groups.empty() || groups.back()["name"] != group)
+      groups.push_back({{"name", group}, {"parameters", 0}, {"tensors", Json::array()}});
+    Json shape = Json::array();
+    for (int i = 0; i < item.info.shape.rank(); ++i) shape.push_back(item.info.shape[i]);
+    Json& last = groups.back();
+    last["parameters"] = last["parameters"].get<int64_t>() + item.info.shape.elements();
+    last["tensors"].push_back(
+        {{"name", item.info.name}, {"shape", shape}, {"weight_decay", item.info.decay}});
+  }
+  return groups;
+}
+
+Json training_json(const std::string& folder) {
+  const std::optional<Path> checkpoint = find_checkpoint(folder);
+  if (!checkpoint) return nullptr;
+  const CheckpointState state = read_checkpoint_state(*checkpoint);
+  return {{"checkpoint", checkpoint->string()},
+          {"step", state.step},
+          {"best_validation_loss_nats", state.best_validation_loss},
+          {"run", Json::parse(state.options_json, nullptr, false)}};
+}
+
+void print_text(const Json& report) {
+  const Json& c = report["config"];
+  fmt::print("{}: {} architecture, {} layout\n", one_line(report["model"].get<std::string>()),
+             c["architecture"].get<std::string>(), report["layout"].get<std::string>());
+  for (const auto& [name, value] : c.items())
+    fmt::print("  {:<16} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+  const Json& tokenizer = report["tokenizer"];
+  if (tokenizer.is_null())
+    fmt::print("tokenizer: none\n");
+  else
+    fmt::print("tokenizer: {}, {} ids, end-of-text {}\n", tokenizer["kind"].get<std::string>(),
+               tokenizer["vocabulary"].dump(), tokenizer["end_of_text"].dump());
+  fmt::print("parameters: {}\n", format_count(report["parameters"].get<int64_t>()));
+  for (const Json& group : report["groups"]) {
+    fmt::print("  {:<20} {:>14}\n", group["name"].get<std::string>(),
+               format_count(group["parameters"].get<int64_t>()));
+    for (const Json& tensor : group["tensors"])
+      fmt::print("    {:<36} ({})\n", tensor["name"].get<std::string>(),
+                 fmt::join(tensor["shape"].get<std::vector<int64_t>>(), ", "));
+  }
+  const Json& training = report["training"];
+  if (!training.is_null())
+    fmt::print("training: step {} in {}, best validation loss {} nats\n", training["step"].dump(),
+               one_line(training["checkpoint"].get<std::string>()),
+               training["best_validation_loss_nats"].dump());
+}
+
+}  // namespace
+
+int info_command(const Arguments& words) {
+  std::string folder;
+  bool json = false;
+  CommandLine line("info", "What is in a model folder: configuration, parameters, tokenizer, training state.",
+                   kExamples);
+  line.positional("MODEL", folder, "folder of a model or a run");
+  line.flag("--json", json, "report as one JSON object");
+  if (!line.parse(words)) return 0;
+  check_use(!folder.empty(), "tril info: no model given; usage: tril info MODEL");
+
+  const LoadedModel loaded = load_model_folder(folder);
+  Json tokenizer;
+  if (loaded.tokenizer)
+    tokenizer = {{"kind", loaded.tokenizer->kind_name()},
+                 {"vocabulary", loaded.tokenizer->vocabulary()},
+                 {"end_of_text", loaded.tokenizer->end_of_text()},
+                 {"fingerprint", loaded.tokenizer->fingerprint()}};
+  const Json report = {{"model", folder},
+                       {"layout", loaded.layout},
+                       {"config", config_json(loaded.config)},
+                       {"parameters", loaded.parameters->count()},
+                       {"groups", groups_json(*loaded.parameters)},
+                       {"tokenizer", tokenizer},
+                       {"training", training_json(folder)}};
+  if (json)
+    std::puts(report.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  else
+    print_text(report);
+  return 0;
+}
+
+}  // namespace tril::cli

@@ -1,0 +1,124 @@
+#include "cli/memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+
+#include "cli/format.h"
+#include "tril/base/error.h"
+
+namespace tril::cli {
+namespace {
+
+double read_number(const char* path) {
+  std::ifstream file(path);
+  double value = -1;
+  file >> value;
+  return file ? value : -1;
+}
+
+double free_of_machine() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  for (double kilobytes = 0; file >> name >> kilobytes; std::getline(file, unit))
+    if (name == "MemAvailable:") return kilobytes * 1024;
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+}
+
+}  // namespace
+
+double available_memory() {
+  double bytes = free_of_machine();
+  const double limit = read_number("/sys/fs/cgroup/memory.max");
+  const double used = read_number("/sys/fs/cgroup/memory.current");
+  if (limit > 0 && used >= 0) bytes = std::min(bytes, std::max(limit - used, 0.0));
+  return bytes;
+}
+
+double estimate_training_bytes(const TransformerConfig& config, int64_t batch) {
+  const auto d = [](int64_t value) { return static_cast<double>(value); };
+  const double C = d(config.channels), V = d(config.vocabulary), F = d(config.mlp_hidden);
+  const double HD = d(config.heads) * d(config.head_size);
+  const double qkv = HD + 2 * d(config.kv_heads) * d(config.head_size);
+  const double block = C * qkv + HD * C + 2 * C * F + 8 * C + F + qkv;
+  const double parameters =
+      (config.tied_head ? 1 : 2) * V * C + d(config.context) * C + d(config.layers) * block;
+  const double rows = d(batch) * d(config.context);
+  const double kept =
+      rows * (d(config.layers) * (2 * C + qkv + HD + F) + C);  // streams, q|k|v, heads, hidden
+  const double scratch = rows * (3 * C + std::max(F, qkv + HD));
+  return 16 * parameters + 4 * (kept + scratch);
+}
+
+void check_memory(const TransformerConfig& config, int64_t batch) {
+  const double limit = 0.95 * available_memory();
+  const double needed = estimate_training_bytes(config, batch);
+  if (needed <= limit) return;
+
+  // One size made smaller, the one that is furthest from usual first: the first that suffices is proposed.
+  struct Choice {
+    const char* name;
+    int64_t now, step;
+    std::function<double(int64_t)> bytes;
+  };
+  const auto with = [&](auto change) {
+    return [=](int64_t value) {
+      TransformerConfig smaller = config;
+      int64_t windows = batch;
+      change(smaller, windows, value);
+      return estimate_training_bytes(smaller, windows);
+    };
+  };
+  const Choice choices[] = {
+      {"--layers", config.layers, 1, with([](auto& c, auto&, int64_t v) { c.layers = v; })},
+      {"--batch", batch, 1, with([](auto&, auto& b, int64_t v) { b = v; })},
+      {"--context", config.context, 8, with([](auto& c, auto&, int64_t v) { c.context = v; })},
+      {"--channels", config.channels, config.heads, with([](auto& c, auto&, int64_t v) {
+         c.head_size = std::max<int64_t>(v / c.heads, 1);
+         c.mlp_hidden = 4 * v;
+         c.channels = v;
+       })},
+      {"--vocab", config.vocabulary, 256, with([](auto& c, auto&, int64_t v) { c.vocabulary = v; })},
+  };
+  std::string advice =
+      "use smaller sizes, such as --layers 4 --heads 4 --channels 256 --context 256 --batch 16";
+  double best = 0;
+  for (const Choice& choice : choices) {
+    int64_t fits = 0, fails = choice.now;
+    while (fails - fits > 1) {
+      const int64_t middle = fits + (fails - fits) / 2;
+      (choice.bytes(middle) <= limit ? fits : fails) = middle;
+    }
+    fits = fits / choice.step * choice.step;
+    const double ratio = fits > 0 ? static_cast<double>(choice.now) / static_cast<double>(fits) : 0;
+    if (ratio > best) {
+      best = ratio;
+      advice = fmt::format("{} {} would fit", choice.name, fits);
+    }
+  }
+  fail(ErrorKind::kUse,
+       "not enough memory: training {} layers of {} channels ({} heads, context {}, vocabulary {}) with "
+       "--batch {} "
+       "takes {}, {} are available; {}",
+       config.layers, config.channels, config.heads, config.context, config.vocabulary, batch,
+       format_bytes(needed), format_bytes(limit / 0.95), advice);
+}
+
+void check_given_sizes(const TrainOptions& o) {
+  const auto given_or = [](int64_t given, int64_t small) { return given > 0 ? given : small; };
+  TransformerConfig c;
+  c.layers = given_or(o.layers, 2);
+  c.heads = given_or(o.heads, 1);
+  c.channels = given_or(o.channels, std::max<int64_t>(64, c.heads));
+  c.head_size = given_or(o.head_size, std::max<int64_t>(c.channels / c.heads, 1));
+  c.kv_heads = given_or(o.kv_heads, c.heads);
+  c.mlp_hidden = given_or(o.mlp_hidden, 4 * c.channels);
+  c.context = given_or(o.context, 8);
+  c.vocabulary = given_or(o.vocab, 256);
+  check_memory(c, given_or(o.batch, 1));
+}
+
+}  // namespace tril::cli

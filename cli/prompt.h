@@ -1,0 +1,18 @@
+// Where generation starts.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/text/tokenizer.h"
+
+namespace tril::cli {
+
+// The tokens of a prompt; for an empty one: end-of-text if the tokenizer has it, else a line break if it has
+// that, else the first id.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, std::string_view prompt);
+
+std::string read_standard_input();
+
+}  // namespace tril::cli

@@ -1,0 +1,168 @@
+#include "cli/train_loop.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/format.h"
+#include "cli/log_writer.h"
+#include "cli/progress.h"
+#include "cli/prompt.h"
+#include "cli/signals.h"
+#include "cli/train_report.h"
+#include "tril/generate/generate.h"
+#include "tril/interop/model_folder.h"
+#include "tril/text/utf8.h"
+
+namespace tril::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int64_t kSampleTokens = 60;
+
+// One run from its first step to its last; every output goes through here.
+class Loop {
+ public:
+  Loop(const TrainArguments& arguments, TrainRun& run, Executor& executor)
+      : arguments_(arguments),
+        run_(run),
+        o_(run.options),
+        executor_(executor),
+        trainer_(run.config, run.options, run.corpus, executor),
+        progress_(run.options.steps, step_tokens(),
+                  run.config.training_flops(o_.batch, o_.context) * static_cast<double>(o_.accumulate),
+                  run.machine.fma_peak_gflops) {
+    if (run.checkpoint) trainer_.resume(*run.checkpoint);
+    make_directories(run.out);
+    log_.emplace(run.out / "log.jsonl", trainer_.steps_done());
+  }
+
+  int run() {
+    StepReport report;
+    while (trainer_.steps_done() < o_.steps && !stopping()) {
+      report = trainer_.step();
+      if (due(o_.eval_every, report.step) && !run_.corpus.validation.empty())
+        report.validation = trainer_.evaluate();
+      write_log(report);
+      if (!arguments_.json) progress_.step(report);
+      if (due(o_.sample_every, report.step) && report.step < o_.steps && !arguments_.json) show_sample();
+      const bool last = report.step == o_.steps;
+      if (due(o_.save_every, report.step) && !last && !stopping()) save_on_the_way();
+    }
+    progress_.finish();
+    save();
+    if (trainer_.steps_done() < o_.steps)
+      stopped();
+    else
+      finished(report);
+    return 0;
+  }
+
+ private:
+  int64_t step_tokens() const { return o_.accumulate * o_.batch * o_.context; }
+  bool stopping() const { return stop_requested() || progress_.output_gone() || output_gone_; }
+  bool due(int64_t every, int64_t step) const { return (every > 0 && step % every == 0) || step == o_.steps; }
+
+  void write_log(const StepReport& report) {
+    last_line_ = log_->add(report, step_tokens());
+    if (arguments_.json) print_event("step", last_line_);
+    if (log_->due() || report.validation) flush_log();
+  }
+
+  void flush_log() {
+    try {
+      log_->flush();
+    } catch (const Error& error) {
+      if (!log_failed_) note("the log waits", error.what());
+      log_failed_ = true;
+    }
+  }
+
+  void save() {
+    flush_log();
+    save_model_folder(run_.out, run_.config, trainer_.parameters(), *run_.tokenizer);
+    trainer_.save(run_.out, run_.identity);
+    saved_step_ = trainer_.steps_done();
+  }
+
+  // A full disk must not end a run that has hours behind it.
+  void save_on_the_way() {
+    try {
+      save();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) throw;
+      note(fmt::format(
+               "could not save step {} ({}), training goes on", trainer_.steps_done(),
+               saved_step_ < 0 ? "nothing is saved yet" : fmt::format("step {} stays saved", saved_step_)),
+           error.what());
+    }
+  }
+
+  void note(const std::string& what, const std::string& why) {
+    if (arguments_.json)
+      print_event("warning", {{"message", what + ": " + why}});
+    else
+      progress_.note(one_line("warning: " + what + ": " + why));
+  }
+
+  void show_sample() {
+    std::vector<int32_t> prompt = prompt_tokens(*run_.tokenizer, "");
+    Utf8Stream stream;
+    std::string text;
+    const SamplerOptions options{.seed = static_cast<uint64_t>(trainer_.steps_done())};
+    generate(trainer_.model(), executor_, prompt, kSampleTokens, options, run_.tokenizer->end_of_text(),
+             [&](int32_t id) {
+               text += stream.push(run_.tokenizer->token_bytes(id));
+               return !stop_requested();
+             });
+    progress_.note("  sample | " + one_line(text + stream.finish()));
+  }
+
+  void stopped() {
+    const std::string out = one_line(run_.out.string());
+    if (arguments_.json) return print_event("stopped", {{"step", trainer_.steps_done()}, {"out", out}});
+    fmt::print("stopped after step {} of {}; saved in {}. The same command again goes on.\n",
+               trainer_.steps_done(), o_.steps, out);
+  }
+
+  void finished(const StepReport& report) {
+    const std::string out = one_line(run_.out.string());
+    if (arguments_.json) {
+      last_line_["out"] = out;
+      return print_event("finished", last_line_);
+    }
+    std::string validation;
+    if (report.validation)
+      validation = fmt::format(", validation loss {:.4f} nats, {:.3f} bits per byte",
+                               report.validation->loss_nats, report.validation->bits_per_byte);
+    fmt::print("\ntrained {} steps in {}: loss {:.4f} nats{}\nthe model is in {}; let it write:\n  {}\n",
+               report.step, format_duration(log_->seconds()), report.loss, validation, out,
+               generate_line(arguments_, run_));
+  }
+
+  void print_event(const char* event, const Json& values) {
+    Json line = {{"event", event}};
+    line.update(values);
+    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (std::puts(text.c_str()) < 0 || std::fflush(stdout) != 0) output_gone_ = true;
+  }
+
+  const TrainArguments& arguments_;
+  TrainRun& run_;
+  const TrainOptions& o_;
+  Executor& executor_;
+  Trainer trainer_;
+  Progress progress_;
+  std::optional<LogWriter> log_;
+  bool log_failed_ = false, output_gone_ = false;
+  int64_t saved_step_ = -1;
+  Json last_line_;
+};
+
+}  // namespace
+
+int run_training(const TrainArguments& arguments, TrainRun& run, Executor& executor) {
+  install_stop_signals();
+  return Loop(arguments, run, executor).run();
+}
+
+}  // namespace tril::cli

@@ -1,0 +1,251 @@
+#include "cli/train_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/near_name.h"
+#include "tril/base/parallel.h"
+#include "tril/train/defaults.h"
+
+namespace tril::cli {
+namespace {
+
+constexpr double kMany = 1e15;  // sizes beyond are refused as text; smaller ones by the memory they take
+constexpr std::string_view kModel = "Model";
+constexpr std::string_view kText = "Text";
+constexpr std::string_view kLength = "Length and batch";
+constexpr std::string_view kOptimizer = "Optimizer";
+constexpr std::string_view kRun = "Validation, saving, run";
+
+std::vector<Field> make_fields() {
+  using O = TrainOptions;
+  return {
+      {"arch",
+       kModel,
+       "NAME",
+       "gpt (GPT-2's block) or classic (the tutorials': ReLU, bias-free q k v)",
+       &O::arch,
+       0,
+       0,
+       {"gpt", "classic"}},
+      {"layers", kModel, "N", "transformer blocks", &O::layers, 1, kMany},
+      {"heads", kModel, "N", "attention heads", &O::heads, 1, kMany},
+      {"kv-heads", kModel, "N", "key/value heads; must divide --heads (as many)", &O::kv_heads, 1, kMany},
+      {"channels", kModel, "N", "model width", &O::channels, 1, kMany},
+      {"head-size", kModel, "N", "width of a head (channels / heads)", &O::head_size, 1, kMany},
+      {"mlp-hidden", kModel, "N", "hidden size of the MLP (4 channels)", &O::mlp_hidden, 1, kMany},
+      {"context", kModel, "N", "tokens the model sees at once", &O::context, 1, kMany},
+      {"dropout", kModel, "X", "probability of dropping an activation in training (0)", &O::dropout, 0, 0.99},
+      {"activation",
+       kModel,
+       "NAME",
+       "relu, gelu or gelu_tanh (the architecture's)",
+       &O::activation,
+       0,
+       0,
+       {"relu", "gelu", "gelu_tanh"}},
+      {"qkv-bias",
+       kModel,
+       "BOOL",
+       "true or false: a bias on query, key and value (the architecture's)",
+       &O::qkv_bias,
+       0,
+       0,
+       {"true", "false"}},
+      {"tokenizer", kText, "KIND", "char, byte, bpe or a tokenizer.json (by the text)", &O::tokenizer},
+      {"vocab", kText, "N", "ids of a bpe tokenizer (by the size of the text)", &O::vocab, 258, 1e7},
+      {"val-fraction", kText, "X", "part of the text kept for validation (0.1)", &O::val_fraction, 0, 0.9},
+      {"steps", kLength, "N", "optimizer steps", &O::steps, 1, 1e12},
+      {"batch", kLength, "N", "windows of text in a micro-batch", &O::batch, 1, kMany},
+      {"accumulate", kLength, "N", "micro-batches in a step (1)", &O::accumulate, 1, 1e9},
+      {"learning-rate", kOptimizer, "X", "largest learning rate (by the size of the model)",
+       &O::learning_rate, 0, 100},
+      {"min-learning-rate", kOptimizer, "X", "learning rate at the end (a tenth)", &O::min_learning_rate, 0,
+       100},
+      {"warmup", kOptimizer, "N", "steps of linear warm-up", &O::warmup, 0, 1e12},
+      {"schedule",
+       kOptimizer,
+       "NAME",
+       "cosine or constant (cosine)",
+       &O::schedule,
+       0,
+       0,
+       {"cosine", "constant"}},
+      {"weight-decay", kOptimizer, "X", "decoupled decay of the matrices (0.1)", &O::weight_decay, 0, 100},
+      {"decay-all", kOptimizer, "", "decay every parameter, not the matrices alone", &O::decay_all},
+      {"beta1", kOptimizer, "X", "AdamW's first moment (0.9)", &O::beta1, 0, 0.999999},
+      {"beta2", kOptimizer, "X", "AdamW's second moment (0.99)", &O::beta2, 0, 0.999999},
+      {"epsilon", kOptimizer, "X", "AdamW's epsilon (1e-8)", &O::epsilon, 1e-30, 1},
+      {"clip", kOptimizer, "X", "largest norm of the gradient, 0: no limit (1)", &O::clip, 0, 1e9},
+      {"eval-every", kRun, "N", "steps between validations", &O::eval_every, 1, 1e12},
+      {"eval-batches", kRun, "N", "batches of a validation", &O::eval_batches, 1, 1e12},
+      {"save-every", kRun, "N", "steps between saves", &O::save_every, 1, 1e12},
+      {"sample-every", kRun, "N", "steps between samples of text", &O::sample_every, 1, 1e12},
+      {"keep", kRun, "N", "saves kept (2)", &O::keep, 1, 1e6},
+      {"seed", kRun, "N", "of the first weights, the batches and dropout (1)", &O::seed, 0, 9.2e18},
+  };
+}
+
+const Field* find_field(std::string_view name) {
+  for (const Field& field : train_fields())
+    if (field.name == name) return &field;
+  return nullptr;
+}
+
+// The remaining options; a config file may set them too.
+void set_argument(TrainArguments& out, std::string_view name, std::string_view text, std::string_view where) {
+  if (name == "out") out.out = text;
+  if (name == "preset") out.preset = text;
+  if (name == "threads") out.threads = parse_count(where, text, {1, 1024});
+  if (name == "tokens") out.tokens = parse_count(where, text, {1, 1'000'000'000'000'000});
+  if (name == "hours") out.hours = parse_number(where, text, {1e-4, 1e5});
+}
+
+const std::vector<std::string> kArguments = {"out", "preset", "threads", "tokens", "hours"};
+
+std::string canonical(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+void check_config_name(const ConfigEntry& entry) {
+  const std::string name = canonical(entry.name);
+  if (find_field(name) || std::count(kArguments.begin(), kArguments.end(), name)) return;
+  std::vector<std::string> names = kArguments;
+  for (const Field& field : train_fields()) names.push_back(field.name);
+  fail(ErrorKind::kUse, "{}: unknown option{}", entry.where, suggestion(name, names));
+}
+
+// --steps, --tokens and --hours each set the length of the run: the command line's over the config file's
+// over the preset's.
+void settle_length(const CommandLine& line, const std::vector<ConfigEntry>& entries, TrainArguments& out) {
+  const auto in_line = [&](const std::string& name) { return line.given("--" + name); };
+  const auto in_file = [&](const std::string& name) {
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const auto& e) { return canonical(e.name) == name; });
+  };
+  const std::vector<std::string> names = {"steps", "tokens", "hours"};
+  const bool line_decides = std::any_of(names.begin(), names.end(), in_line);
+  std::string winner;
+  for (const std::string& name : names) {
+    if (!(line_decides ? in_line(name) : in_file(name))) continue;
+    check_use(winner.empty(), "--{} and --{} both set the length of the run; give one", winner, name);
+    winner = name;
+  }
+  if (winner.empty() || winner == "steps") out.tokens = 0, out.hours = 0;
+  if (winner == "tokens") out.hours = 0;
+  if (winner == "hours") out.tokens = 0;
+  if (winner == "tokens" || winner == "hours") {
+    out.options.steps = 0;
+    out.given.erase("steps");
+  }
+}
+
+constexpr const char* kExamples =
+    "  tril train book.txt                       sizes, tokenizer and length chosen for text and machine\n"
+    "  tril train texts/ --out runs/mine         every .txt below a folder\n"
+    "  tril train book.txt --layers 4 --heads 4 --channels 128 --context 64 --steps 2000\n"
+    "  tril train book.txt --config run.toml --learning-rate 1e-3\n"
+    "The same command again goes on where an unfinished run stopped.";
+
+struct Raw {
+  std::string text;
+  bool on = false;
+};
+
+}  // namespace
+
+const std::vector<Field>& train_fields() {
+  static const std::vector<Field> fields = make_fields();
+  return fields;
+}
+
+void set_field(TrainOptions& options, const Field& field, std::string_view text, std::string_view where) {
+  const auto integer = [&] {
+    return parse_count(where, text, {static_cast<int64_t>(field.least), static_cast<int64_t>(field.most)});
+  };
+  std::visit(
+      [&](auto member) {
+        using T = std::remove_reference_t<decltype(options.*member)>;
+        if constexpr (std::is_same_v<T, std::string>) {
+          const bool known = field.words.empty() || std::count(field.words.begin(), field.words.end(), text);
+          check_use(known, "{} '{}': give one of {}{}", where, text, fmt::join(field.words, ", "),
+                    suggestion(text, field.words));
+          options.*member = text;
+        } else if constexpr (std::is_same_v<T, bool>) {
+          check_use(text == "true" || text == "false", "{} '{}': give true or false", where, text);
+          options.*member = text == "true";
+        } else if constexpr (std::is_floating_point_v<T>) {
+          options.*member = static_cast<T>(parse_number(where, text, {field.least, field.most}));
+        } else {
+          options.*member = static_cast<T>(integer());
+        }
+      },
+      field.member);
+}
+
+bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
+  CommandLine line("train",
+                   "Trains a model from text files (UTF-8), folders of .txt files, or - for standard input.",
+                   kExamples);
+  line.positionals("FILE", out.data, "text files or folders");
+  std::map<std::string, Raw> raw;
+  const auto text_option = [&](const std::string& name, std::string_view value, std::string_view help) {
+    line.text("--" + name, raw[name].text, value, std::string(help));
+  };
+  std::string_view heading;
+  for (const Field& field : train_fields()) {
+    if (field.group != heading) line.heading(heading = field.group);
+    if (std::holds_alternative<Field::Of<bool>>(field.member))
+      line.flag("--" + field.name, raw[field.name].on, std::string(field.help));
+    else
+      text_option(field.name, field.value, field.help);
+    if (field.name == "steps") {
+      text_option("tokens", "N", "length of the run in tokens, instead of --steps");
+      text_option("hours", "X", "length of the run in hours, instead of --steps (4 minutes)");
+    }
+  }
+  std::string names;
+  for (const Preset& preset : presets()) names += (names.empty() ? "" : ", ") + std::string(preset.name);
+  line.heading("Options");
+  text_option("preset", "NAME", "sizes and rates by name: " + names);
+  line.text("--config", out.config, "FILE", "TOML or JSON with these names; the command line wins");
+  text_option("out", "DIR", "folder of the run (runs/<name of the data>)");
+  line.flag("--resume", out.resume, "insist on going on with a run; with more --steps: train longer");
+  text_option("threads", "N", fmt::format("threads (all processors: {})", available_threads()));
+  line.flag("--json", out.json, "one JSON object a line on standard output");
+  if (!line.parse(words)) return false;
+
+  check_use(!out.data.empty(), "tril train: no text given; usage: tril train FILE... (tril train --help)");
+  out.program = words.program;
+  out.threads = available_threads();
+  std::vector<ConfigEntry> entries;
+  if (!out.config.empty()) entries = read_config_file(out.config);
+  for (const ConfigEntry& entry : entries) {
+    check_config_name(entry);
+    set_argument(out, canonical(entry.name), entry.value, entry.where);
+  }
+  for (const std::string& name : kArguments)
+    if (line.given("--" + name)) set_argument(out, name, raw[name].text, "--" + name);
+  if (!out.preset.empty()) {
+    out.options = find_preset(out.preset).options;
+    for (const OptionDifference& difference : compare_options({}, out.options))
+      out.given.insert(difference.name);
+  }
+  const auto set = [&](const std::string& name, const std::string& text, const std::string& where) {
+    if (const Field* field = find_field(name)) {
+      set_field(out.options, *field, text, where);
+      out.given.insert(name);
+    }
+  };
+  for (const ConfigEntry& entry : entries) set(canonical(entry.name), entry.value, entry.where);
+  for (const Field& field : train_fields())
+    if (line.given("--" + field.name))
+      set(field.name, raw[field.name].on ? "true" : raw[field.name].text, "--" + field.name);
+  settle_length(line, entries, out);
+  return true;
+}
+
+}  // namespace tril::cli

@@ -1,0 +1,175 @@
+#include "cli/train_setup.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/memory.h"
+#include "tril/kernels/machine.h"
+#include "tril/train/defaults.h"
+
+namespace tril::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Path default_out(const std::string& data) {
+  if (data == "-") return Path("runs") / "stdin";
+  Path path = std::filesystem::absolute(data).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const Path stem = std::filesystem::is_directory(path) ? path.filename() : path.stem();
+  return Path("runs") / (stem.empty() ? Path("text") : stem);
+}
+
+std::string how_to_start_anew(const Path& out) {
+  return "to start anew, give another --out or remove " + out.string();
+}
+
+// A folder with weights but no checkpoint is somebody's model: nothing here may overwrite it.
+void check_no_other_model(const Path& out, const std::vector<std::string>& damaged) {
+  const bool file = std::filesystem::exists(out) && !std::filesystem::is_directory(out);
+  check_use(!file, "{}: a file is in the place of the run's folder; give another --out", out.string());
+  if (!damaged.empty())
+    fail(ErrorKind::kData, "{}: no checkpoint is whole ({}); {}", out.string(), damaged.front(),
+         how_to_start_anew(out));
+  check_use(!std::filesystem::exists(out / "model.safetensors"),
+            "{} holds a model but no checkpoint to resume; give another --out", out.string());
+}
+
+// What the run was started with, for everything this command leaves open.
+TrainOptions with_stored(const TrainArguments& arguments, const Json& stored, const std::string& source) {
+  Json open = stored.at("options");
+  for (const std::string& name : arguments.given) open.erase(name);
+  TrainOptions options = arguments.options;
+  options_from_json(open.dump(), source, options);
+  return options;
+}
+
+Json read_identity(const Path& checkpoint) {
+  const Json stored = Json::parse(read_checkpoint_state(checkpoint).options_json, nullptr, false);
+  check_data(stored.is_object() && stored.contains("options") && stored.contains("data"),
+             "{}: state.json does not name the run's options; remove this folder", checkpoint.string());
+  return stored;
+}
+
+Json make_identity(const TrainArguments& arguments, const TrainRun& run) {
+  Json identity;
+  identity["options"] = Json::parse(options_to_json(run.options));
+  identity["tokens"] = arguments.tokens;
+  identity["hours"] = arguments.hours;
+  identity["data"] = {{"fingerprint", run.corpus.fingerprint},
+                      {"train_tokens", run.corpus.train.size()},
+                      {"validation_tokens", run.corpus.validation.size()}};
+  identity["tokenizer"] = run.tokenizer->fingerprint();
+  return identity;
+}
+
+// Throws kUse naming every difference between the run in the folder and this command.
+void check_same_run(const TrainArguments& arguments, const TrainRun& run, const Json& stored,
+                    const Json& now) {
+  TrainOptions before;
+  options_from_json(stored["options"].dump(), run.checkpoint->string(), before);
+  std::string differences;
+  const auto differ = [&](const std::string& name, const std::string& there, const std::string& here) {
+    differences += fmt::format("{}{} was {}, now {}", differences.empty() ? "" : "; ", name, there, here);
+  };
+  for (const OptionDifference& difference : compare_options(before, run.options)) {
+    if (!difference.exact_resume) continue;
+    const bool longer = difference.name == "steps" && run.options.steps > before.steps && arguments.resume;
+    if (!longer) differ("--" + difference.name, difference.there, difference.here);
+  }
+  for (const char* name : {"tokens", "hours"}) {
+    if (now.at(name) != 0 && stored.value(name, Json(0)) != now.at(name))
+      differ(fmt::format("--{}", name), stored.value(name, Json(0)).dump(), now.at(name).dump());
+  }
+  const Json& data = stored["data"];
+  if (data != now["data"])
+    differ(
+        "the text", fmt::format("{} tokens ({})", data["train_tokens"].dump(), data["fingerprint"].dump()),
+        fmt::format("{} tokens ({})", now["data"]["train_tokens"].dump(), now["data"]["fingerprint"].dump()));
+  if (stored.value("tokenizer", "") != now["tokenizer"])
+    differ("the tokenizer", stored.value("tokenizer", ""), now["tokenizer"].get<std::string>());
+  check_use(differences.empty(),
+            "{} holds a run of {} steps that differs: {}; repeat the first command to go on{}, or {}",
+            run.out.string(), run.steps_done, differences,
+            differences.find("--steps") != std::string::npos ? ", add --resume to train longer" : "",
+            how_to_start_anew(run.out));
+}
+
+Tokenizer make_tokenizer(const TrainOptions& options, const std::vector<Document>& documents) {
+  std::vector<std::string_view> texts;
+  for (const Document& document : documents) texts.emplace_back(document.text);
+  const bool several = documents.size() > 1;
+  if (options.tokenizer == "char") return Tokenizer::characters(texts, several);
+  if (options.tokenizer == "byte") return Tokenizer::bytes(several);
+  // Merges are learned from the training part alone.
+  if (options.tokenizer == "bpe")
+    return Tokenizer::train_bpe(split_documents(documents, options.val_fraction).train, options.vocab);
+  return Tokenizer::load(options.tokenizer);
+}
+
+std::string first_word(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  size_t end = 0;
+  while (end < text.size() && end < 20 && letter(text[end])) ++end;
+  return std::string(text.substr(0, end));
+}
+
+MachineFacts measure_machine(Executor& executor) {
+  return {.fma_peak_gflops = measure_fma_peak_gflops(executor),
+          .matmul_gflops = measure_matmul_gflops(executor)};
+}
+
+}  // namespace
+
+TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
+  TrainRun run;
+  run.out = arguments.out.empty() ? default_out(arguments.data.front()) : Path(arguments.out);
+  run.options = arguments.options;
+  check_options(run.options);
+  check_given_sizes(run.options);
+
+  std::vector<std::string> damaged;
+  run.checkpoint = find_checkpoint(run.out, &damaged);
+  Json stored;
+  if (run.checkpoint) {
+    stored = read_identity(*run.checkpoint);
+    run.steps_done = read_checkpoint_state(*run.checkpoint).step;
+    run.options = with_stored(arguments, stored, run.checkpoint->string());
+  } else {
+    check_no_other_model(run.out, damaged);
+    check_use(!arguments.resume, "--resume: {} holds no checkpoint; leave --resume out to start",
+              run.out.string());
+  }
+
+  const std::vector<Document> documents =
+      read_documents({arguments.data.begin(), arguments.data.end()}, &run.skipped_empty);
+  const TextFacts facts = text_facts(documents);
+  choose_tokenizer(run.options, facts);
+  check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
+            "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
+            run.options.vocab, run.options.tokenizer);
+  run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, documents));
+  choose_context(run.options, facts);
+  run.corpus = tokenize(documents, *run.tokenizer, run.options.val_fraction, run.options.context);
+  run.first_word = first_word(documents.front().text);
+
+  run.machine = measure_machine(executor);
+  RunFacts run_facts{.vocabulary = run.tokenizer->vocabulary(),
+                     .train_tokens = static_cast<int64_t>(run.corpus.train.size()),
+                     .validation_tokens = static_cast<int64_t>(run.corpus.validation.size()),
+                     .gflops = run.machine.matmul_gflops,
+                     .total_tokens = arguments.tokens};
+  if (arguments.hours > 0) run_facts.seconds = 3600 * arguments.hours;
+  if (!run.checkpoint) choose_sizes(run.options, run_facts);
+  run.config = model_config(run.options, run.tokenizer->vocabulary()).resolved();
+  check_memory(run.config, run.options.batch);
+
+  Json identity = make_identity(arguments, run);
+  if (run.checkpoint) {
+    check_same_run(arguments, run, stored, identity);
+    for (const char* name : {"tokens", "hours"}) identity[name] = stored.value(name, Json(0));
+  }
+  run.identity = identity.dump();
+  return run;
+}
+
+}  // namespace tril::cli

@@ -1,0 +1,39 @@
+// From the arguments of `tril train` to a run that can start: text, tokenizer, tokens, resolved options; and
+// whether the folder already holds this run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/train_options.h"
+#include "tril/data/documents.h"
+#include "tril/text/tokenizer.h"
+#include "tril/train/checkpoint.h"
+
+namespace tril::cli {
+
+struct MachineFacts {
+  double fma_peak_gflops = 0;
+  double matmul_gflops = 0;
+};
+
+struct TrainRun {
+  Path out;
+  TrainOptions options;  // resolved
+  TransformerConfig config;
+  std::unique_ptr<Tokenizer> tokenizer;
+  Corpus corpus;
+  MachineFacts machine;
+  std::string first_word;          // of the text, to show a command that generates
+  std::string identity;            // JSON: options, fingerprints of data and tokenizer; kept in checkpoints
+  std::optional<Path> checkpoint;  // to resume from
+  int64_t steps_done = 0;          // of that checkpoint
+  int64_t skipped_empty = 0;       // files
+};
+
+// Throws kUse / kData: unreadable text, impossible sizes, a folder that holds another run.
+TrainRun prepare_run(const TrainArguments& arguments, Executor& executor);
+
+}  // namespace tril::cli

@@ -1,0 +1,161 @@
+// The other commands: generate, logits, info, corpus, doctor, bench, help.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_tril.h"
+#include "tril/containers/safetensors.h"
+#include "tril/text/utf8.h"
+
+namespace tril::cli_testing {
+namespace {
+
+using nlohmann::json;
+
+// One byte-level model for all tests of this file: untrained enough to write any byte.
+class Commands : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new testing::TemporaryDirectory;
+    write_file(*directory_ / "text.txt", sample_text());
+    ASSERT_EQ(run(train_arguments({"--tokenizer", "byte", "--steps", "2", "--out", "model"})).code, 0);
+  }
+  static void TearDownTestSuite() { delete directory_; }
+  static Result run(const std::vector<std::string>& arguments, RunOptions options = {}) {
+    options.directory = directory_->path();
+    return run_tril(arguments, options);
+  }
+  static inline testing::TemporaryDirectory* directory_ = nullptr;
+};
+
+TEST_F(Commands, GreedyTextIsTheSameEveryTimeAndForAnyThreads) {
+  const std::vector<std::string> greedy = {"generate",      "model", "--prompt",     "The",
+                                           "--temperature", "0",     "--max-tokens", "40"};
+  auto two = greedy, one = greedy;
+  one.insert(one.end(), {"--threads", "1"});
+  two.insert(two.end(), {"--threads", "2"});
+  const Result a = run(one), b = run(one), c = run(two);
+  ASSERT_EQ(a.code, 0) << a.err;
+  EXPECT_EQ(a.err, "");
+  EXPECT_GT(a.out.size(), 20u);
+  EXPECT_EQ(a.out, b.out);
+  EXPECT_EQ(a.out, c.out);
+}
+
+TEST_F(Commands, RandomBytesComeOutAsWholeCharacters) {
+  const Result result =
+      run({"generate", "model", "--prompt", "\xe2\x82\xac", "--temperature", "50", "--max-tokens", "300"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(first_invalid_utf8(result.out), std::nullopt);
+  EXPECT_NE(result.out.find("\xef\xbf\xbd"), std::string::npos)
+      << "a uniform choice of bytes holds invalid ones";
+  EXPECT_EQ(result.out.substr(0, 3), "\xe2\x82\xac");
+  EXPECT_EQ(result.out.back(), '\n');
+}
+
+TEST_F(Commands, PromptsAndSamples) {
+  const Result piped =
+      run({"generate", "model", "--prompt", "-", "--max-tokens", "5", "--seed", "3"}, {.input = "A dog"});
+  EXPECT_EQ(piped.out,
+            run({"generate", "model", "--prompt", "A dog", "--max-tokens", "5", "--seed", "3"}).out);
+  const Result empty = run({"generate", "model", "--prompt", "", "--max-tokens", "5"});
+  EXPECT_EQ(empty.code, 0) << empty.err;
+  EXPECT_EQ(empty.out, run({"generate", "model", "--max-tokens", "5"}).out);
+  EXPECT_EQ(run({"generate", "model", "--prompt", "x", "--max-tokens", "0"}).out, "x\n");
+  const Result two =
+      run({"generate", "model", "--prompt", "x", "--samples", "2", "--max-tokens", "20", "--seed", "1"});
+  const size_t middle = two.out.find("\n---\n");
+  ASSERT_NE(middle, std::string::npos) << two.out;
+  EXPECT_EQ(two.out.substr(middle + 5),
+            run({"generate", "model", "--prompt", "x", "--max-tokens", "20", "--seed", "2"}).out);
+  // Longer than the context of 16: the window slides.
+  EXPECT_EQ(run({"generate", "model", "--prompt", sample_text(3), "--max-tokens", "3"}).code, 0);
+}
+
+TEST_F(Commands, LogitsOfTextAndTokensAgree) {
+  ASSERT_EQ(run({"logits", "model", "--tokens", "84 104,101", "--out", "a.safetensors"}).code, 0);
+  const Result text =
+      run({"logits", "model", "--text", "The", "--out", "b.safetensors", "--threads", "2", "--json"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_EQ(json::parse(text.out)["shape"], json({3, 256}));
+  EXPECT_EQ(read_file(*directory_ / "a.safetensors"), read_file(*directory_ / "b.safetensors"));
+  const SafetensorsFile file(*directory_ / "a.safetensors");
+  const ConstView logits = file.f32("logits", {3, 256});
+  EXPECT_NE(logits.f32()[0], logits.f32()[256]);
+}
+
+TEST_F(Commands, Info) {
+  const Result result = run({"info", "model", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json info = json::parse(result.out);
+  EXPECT_EQ(info["config"]["channels"], 16);
+  EXPECT_EQ(info["tokenizer"]["kind"], "byte");
+  EXPECT_EQ(info["training"]["step"], 2);
+  int64_t sum = 0;
+  for (const json& group : info["groups"])
+    for (const json& tensor : group["tensors"]) {
+      int64_t elements = 1;
+      for (const int64_t size : tensor["shape"]) elements *= size;
+      sum += elements;
+    }
+  EXPECT_EQ(info["parameters"], sum);
+  const Result text = run({"info", "model"});
+  EXPECT_NE(text.out.find("blocks.0.attention.qkv.weight"), std::string::npos) << text.out;
+}
+
+TEST_F(Commands, Corpus) {
+  const Result a = run({"corpus", "--stories", "3", "--seed", "7"});
+  ASSERT_EQ(a.code, 0) << a.err;
+  ASSERT_EQ(run({"corpus", "--stories", "3", "--seed", "7", "--out", "stories.txt"}).code, 0);
+  EXPECT_EQ(read_file(*directory_ / "stories.txt"), a.out);
+  EXPECT_NE(run({"corpus", "--stories", "3", "--seed", "8"}).out, a.out);
+  EXPECT_EQ(run({"corpus", "--stories", "2", "--seed", "7"}).out,
+            a.out.substr(0, run({"corpus", "--stories", "2", "--seed", "7"}).out.size()));
+}
+
+TEST_F(Commands, Doctor) {
+  const Result result = run({"doctor", "--json", "--threads", "1"});
+  ASSERT_EQ(result.code, 0) << result.out << result.err;
+  const json report = json::parse(result.out);
+  EXPECT_TRUE(report["ok"]);
+  EXPECT_GE(report["checks"].size(), 14u);
+  EXPECT_GT(report["machine"]["fma_peak_gflops"], 1);
+  for (const json& check : report["checks"]) EXPECT_TRUE(check["ok"]) << check.dump();
+}
+
+TEST_F(Commands, BenchKeys) {
+  const auto rows = [&](const std::vector<std::string>& arguments) {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    std::vector<json> lines;
+    std::istringstream text(result.out);
+    for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
+    return lines;
+  };
+  const auto step = rows({"bench", "step", "--preset", "names-1x16", "--seconds", "0.01", "--json"});
+  ASSERT_EQ(step.size(), 1u);
+  for (const char* key : {"preset", "tokens_per_s", "gflops", "peak_fraction", "peak_rss_bytes"})
+    EXPECT_TRUE(step[0].contains(key)) << key;
+  const auto matmul = rows({"bench", "matmul", "--preset", "names-1x16", "--seconds", "0.001", "--json"});
+  EXPECT_EQ(matmul.size(), 15u);
+}
+
+TEST_F(Commands, HelpShowsExamplesFirst) {
+  const Result help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("tril train book.txt"), std::string::npos);
+  for (const char* command : {"train", "generate", "info", "logits", "corpus", "doctor", "bench"}) {
+    EXPECT_NE(help.out.find(std::string("\n  ") + command), std::string::npos) << command;
+    const Result own = run({command, "--help"});
+    EXPECT_EQ(own.code, 0);
+    EXPECT_EQ(own.err, "");
+    const size_t examples = own.out.find("Examples:"), options = own.out.find("--help");
+    ASSERT_NE(examples, std::string::npos) << own.out;
+    EXPECT_LT(examples, options) << own.out;
+  }
+  const Result version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.substr(0, 5), "tril ");
+}
+
+}  // namespace
+}  // namespace tril::cli_testing

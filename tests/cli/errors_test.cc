@@ -1,0 +1,155 @@
+// Every mistake ends with its exit code and one line on standard error that names what was wrong.
+#include <sys/stat.h>
+
+#include "tests/cli/run_tril.h"
+
+namespace tril::cli_testing {
+namespace {
+
+class Errors : public ::testing::Test {
+ protected:
+  void SetUp() override { write_file(directory_ / "text.txt", sample_text()); }
+
+  Result run(const std::vector<std::string>& arguments) {
+    return run_tril(arguments, {.directory = directory_.path()});
+  }
+
+  // The command fails with this code; its one line holds all these pieces.
+  void expect_error(const std::vector<std::string>& arguments, int code,
+                    const std::vector<std::string>& pieces) {
+    const Result result = run(arguments);
+    std::string command;
+    for (const std::string& argument : arguments) command += " " + argument;
+    EXPECT_EQ(result.code, code) << command << "\n" << result.err;
+    EXPECT_TRUE(one_line(result.err)) << command << "\n" << result.err;
+    for (const std::string& piece : pieces)
+      EXPECT_NE(result.err.find(piece), std::string::npos) << command << ": no '" << piece << "' in\n"
+                                                           << result.err;
+  }
+
+  testing::TemporaryDirectory directory_;
+};
+
+TEST_F(Errors, CommandsAndOptions) {
+  expect_error({"trian", "text.txt"}, 1, {"trian", "did you mean train?"});
+  expect_error({"--versoin"}, 1, {"--versoin", "did you mean --version?"});
+  expect_error({"train", "text.txt", "--layer", "2"}, 1, {"--layer", "did you mean --layers?"});
+  expect_error({"train", "text.txt", "--chanels=2"}, 1, {"--chanels", "did you mean --channels?"});
+  expect_error({"train", "text.txt", "--frobnicate"}, 1, {"unknown option --frobnicate"});
+  expect_error({"train"}, 1, {"no text given", "tril train FILE"});
+  expect_error({"train", "text.txt", "--layers"}, 1, {"--layers"});
+  expect_error({"generate"}, 1, {"no model given"});
+  expect_error({"generate", "a", "b"}, 1, {"unexpected argument 'b'"});
+  expect_error({"bench", "attenton"}, 1, {"attenton", "did you mean attention?"});
+  expect_error({"corpus"}, 1, {"--stories"});
+  // Options of the plan that do not exist yet are unknown, not silently taken.
+  expect_error({"train", "text.txt", "--optimizer", "muon"}, 1, {"unknown option --optimizer"});
+}
+
+TEST_F(Errors, Text) {
+  write_file(directory_ / "empty.txt", "");
+  write_file(directory_ / "binary.txt", std::string("some text\0more", 14));
+  write_file(directory_ / "latin1.txt", "caf\xe9 and more text, but not in UTF-8");
+  write_file(directory_ / "short.txt", "Hi.");
+  std::filesystem::create_directory(directory_ / "folder");
+  expect_error(train_arguments({"missing.txt"}), 2, {"missing.txt"});
+  expect_error({"train", "empty.txt"}, 2, {"empty.txt", "empty"});
+  expect_error({"train", "binary.txt"}, 2, {"binary.txt", "9"});
+  expect_error({"train", "latin1.txt"}, 2, {"latin1.txt", "3", "UTF-8"});
+  expect_error({"train", "short.txt"}, 2, {"tokens"});
+  expect_error({"train", "folder"}, 2, {"folder", ".txt"});
+  expect_error({"train", "text.txt", "--context", "100000"}, 2, {"100001"});
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "runs"));
+}
+
+TEST_F(Errors, FileNamesWithLineBreaksStayOneLine) {
+  write_file(directory_ / "a\nb\x1b[1m.txt", "");
+  expect_error({"train", "a\nb\x1b[1m.txt"}, 2, {"empty"});
+}
+
+TEST_F(Errors, Sizes) {
+  expect_error({"train", "text.txt", "--layers", "1000000000"}, 1,
+               {"1000000000 layers", "B are available", "--layers ", "would fit"});
+  expect_error({"train", "text.txt", "--channels", "100000000", "--heads", "1"}, 1,
+               {"--channels", "would fit"});
+  expect_error({"train", "text.txt", "--batch", "100000000000"}, 1, {"--batch 100000000000", "would fit"});
+  expect_error({"train", "text.txt", "--layers", "99999999999999999999"}, 1, {"--layers", "too large"});
+  expect_error({"train", "text.txt", "--layers", "0"}, 1, {"--layers 0"});
+  expect_error({"train", "text.txt", "--layers", "-5"}, 1, {"--layers -5"});
+  expect_error({"train", "text.txt", "--layers", "2.5"}, 1, {"--layers '2.5'", "whole number"});
+  expect_error({"train", "text.txt", "--heads", "3", "--channels", "16"}, 1, {"3", "16"});
+  expect_error({"train", "text.txt", "--heads", "4", "--kv-heads", "3", "--channels", "16"}, 1, {"4", "3"});
+  expect_error({"train", "text.txt", "--learning-rate", "nan"}, 1, {"--learning-rate"});
+  expect_error({"train", "text.txt", "--learning-rate", "-1"}, 1, {"--learning-rate -1"});
+  expect_error({"train", "text.txt", "--dropout", "1"}, 1, {"--dropout 1"});
+  expect_error({"train", "text.txt", "--steps", "10", "--tokens", "100"}, 1, {"--steps", "--tokens"});
+  expect_error({"train", "text.txt", "--threads", "0"}, 1, {"--threads 0"});
+  expect_error({"train", "text.txt", "--arch", "gtp"}, 1, {"'gtp'", "did you mean gpt?"});
+  expect_error({"train", "text.txt", "--preset", "huge"}, 1, {"huge", "char-4x128"});
+  expect_error({"train", "text.txt", "--tokenizer", "char", "--vocab", "500"}, 1, {"--vocab 500", "bpe"});
+  expect_error({"train", "text.txt", "--resume"}, 1, {"--resume", "no checkpoint"});
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "runs"));
+}
+
+TEST_F(Errors, ConfigFiles) {
+  write_file(directory_ / "a.toml", "# sizes\nlayers = 1\nchanels = 16\n");
+  write_file(directory_ / "b.toml", "layers 1\n");
+  write_file(directory_ / "c.json", "{\"layers\": 1,");
+  write_file(directory_ / "d.json", "{\"layers\": \"many\"}");
+  write_file(directory_ / "e.toml", "layers = [1, 2]\n");
+  expect_error({"train", "text.txt", "--config", "a.toml"}, 1,
+               {"a.toml line 3", "chanels", "did you mean channels?"});
+  expect_error({"train", "text.txt", "--config", "b.toml"}, 1, {"b.toml line 1"});
+  expect_error({"train", "text.txt", "--config", "c.json"}, 1, {"c.json", "JSON"});
+  expect_error({"train", "text.txt", "--config", "d.json"}, 1, {"d.json: layers", "many"});
+  expect_error({"train", "text.txt", "--config", "e.toml"}, 1, {"e.toml line 1: layers"});
+  expect_error({"train", "text.txt", "--config", "none.toml"}, 2, {"none.toml"});
+}
+
+TEST_F(Errors, Models) {
+  ASSERT_EQ(run(train_arguments({"--steps", "2", "--out", "model"})).code, 0);
+  const auto model = directory_ / "model";
+  expect_error({"generate", "nowhere"}, 2, {"nowhere"});
+  expect_error({"generate", "model", "--temperature", "nan"}, 1, {"--temperature nan"});
+  expect_error({"generate", "model", "--temperature", "-1"}, 1, {"--temperature -1"});
+  expect_error({"generate", "model", "--top-p", "0"}, 1, {"top"});
+  expect_error({"generate", "model", "--top-p", "2"}, 1, {"--top-p 2"});
+  expect_error({"generate", "model", "--top-k", "-1"}, 1, {"--top-k -1"});
+  expect_error({"generate", "model", "--prompt", "The \xc3\xa9"}, 2, {"\xc3\xa9"});
+  expect_error({"logits", "model", "--tokens", "1 99", "--out", "l"}, 1, {"99"});
+  expect_error({"logits", "model", "--tokens", "1 x", "--out", "l"}, 1, {"'x'"});
+  expect_error({"logits", "model", "--tokens", "", "--out", "l"}, 1, {"no tokens"});
+  expect_error({"logits", "model", "--tokens", "1"}, 1, {"--out"});
+  expect_error({"logits", "model", "--tokens", "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "--out", "l"}, 1,
+               {"17", "16"});
+
+  const std::string weights = read_file(model / "model.safetensors");
+  const auto with_weights = [&](const std::string& bytes) { write_file(model / "model.safetensors", bytes); };
+  with_weights(weights.substr(0, weights.size() / 2));
+  expect_error({"generate", "model"}, 2, {"model.safetensors"});
+  with_weights(weights.substr(0, 4));
+  expect_error({"generate", "model"}, 2, {"model.safetensors"});
+  std::string altered = weights;
+  altered.replace(altered.find("F32"), 3, "F99");
+  with_weights(altered);
+  expect_error({"info", "model"}, 2, {"model.safetensors"});
+  with_weights("");
+  expect_error({"generate", "model"}, 2, {"model.safetensors"});
+  with_weights(weights);
+  write_file(model / "config.json", "{\"model_type\": \"elephant\"}");
+  expect_error({"generate", "model"}, 2, {"config.json"});
+  std::filesystem::remove(model / "config.json");
+  expect_error({"generate", "model"}, 2, {"config.json"});
+}
+
+TEST_F(Errors, AModelThatIsNoRunIsNotOverwritten) {
+  ASSERT_EQ(run(train_arguments({"--steps", "2", "--out", "model"})).code, 0);
+  std::filesystem::remove_all(directory_ / "model" / "steps");
+  const std::string weights = read_file(directory_ / "model" / "model.safetensors");
+  expect_error(train_arguments({"--out", "model"}), 1, {"model", "--out"});
+  EXPECT_EQ(read_file(directory_ / "model" / "model.safetensors"), weights);
+  expect_error(train_arguments({"--out", "text.txt"}), 1, {"text.txt"});
+}
+
+}  // namespace
+}  // namespace tril::cli_testing

@@ -1,0 +1,212 @@
+// `tril train` from start to end: what it writes, stopping and going on, refusing another run, a full disk.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_tril.h"
+
+namespace tril::cli_testing {
+namespace {
+
+using nlohmann::json;
+
+class Train : public ::testing::Test {
+ protected:
+  void SetUp() override { write_file(directory_ / "text.txt", sample_text()); }
+
+  Result run(const std::vector<std::string>& arguments, RunOptions options = {}) {
+    options.directory = directory_.path();
+    return run_tril(arguments, options);
+  }
+  std::string weights(const std::string& out) { return read_file(directory_ / out / "model.safetensors"); }
+
+  // The log without its timing.
+  std::vector<json> log(const std::string& out) {
+    std::vector<json> lines;
+    std::istringstream text(read_file(directory_ / out / "log.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      lines.push_back(json::parse(line));
+      EXPECT_TRUE(lines.back().contains("seconds") && lines.back().contains("tokens_per_s")) << line;
+      lines.back().erase("seconds");
+      lines.back().erase("tokens_per_s");
+    }
+    return lines;
+  }
+
+  testing::TemporaryDirectory directory_;
+};
+
+TEST_F(Train, OneCommandTrainsAndSaysHowToGenerate) {
+  const Result result =
+      run({"train", "text.txt", "--steps", "30", "--layers", "1", "--channels", "16", "--heads", "2"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_FALSE(has_control_characters(result.out)) << result.out;
+  for (const char* piece :
+       {"data", "tokenizer", "model", "parameters", "memory", "gradients", "steps", "machine", "GFLOP/s peak",
+        "loss", "bits/byte", "tokens/s", "% of peak", "left", "tril generate runs/text --prompt \"The\""})
+    EXPECT_NE(result.out.find(piece), std::string::npos) << piece << " missing in\n" << result.out;
+  const std::vector<json> lines = log("runs/text");
+  ASSERT_EQ(lines.size(), 30u);
+  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i]["step"], i + 1);
+  for (const char* key :
+       {"loss_nats", "gradient_norm", "learning_rate", "validation_loss_nats", "bits_per_byte"})
+    EXPECT_TRUE(lines.back().contains(key)) << key;
+  EXPECT_LT(lines.back()["loss_nats"], lines.front()["loss_nats"]);
+  const Result text = run({"generate", "runs/text", "--prompt", "The", "--max-tokens", "20"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_EQ(text.out.substr(0, 3), "The");
+}
+
+TEST_F(Train, JsonLines) {
+  const Result result = run(train_arguments({"--json", "--out", "run"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  std::istringstream text(result.out);
+  std::vector<std::string> events;
+  for (std::string line; std::getline(text, line);) {
+    const json value = json::parse(line, nullptr, false);
+    ASSERT_TRUE(value.is_object()) << line;
+    events.push_back(value["event"]);
+  }
+  ASSERT_EQ(events.size(), 42u);
+  EXPECT_EQ(events.front(), "plan");
+  EXPECT_EQ(events.back(), "finished");
+}
+
+TEST_F(Train, ConfigFileUnderCommandLineOverPreset) {
+  write_file(directory_ / "run.toml", "layers = 1\nchannels = 16  # small\nsteps = 3\nout = 'from-config'\n");
+  ASSERT_EQ(
+      run({"train", "text.txt", "--preset", "char-4x128", "--config", "run.toml", "--channels", "24"}).code,
+      0);
+  const Result info = run({"info", "from-config", "--json"});
+  ASSERT_EQ(info.code, 0) << info.err;
+  const json config = json::parse(info.out)["config"];
+  EXPECT_EQ(config["layers"], 1);     // config over preset
+  EXPECT_EQ(config["channels"], 24);  // command line over config
+  EXPECT_EQ(config["heads"], 4);      // preset
+  write_file(directory_ / "run.json", "{\"layers\": 1, \"learning_rate\": 0.01, \"arch\": \"classic\"}");
+  ASSERT_EQ(run(train_arguments({"--config", "run.json", "--steps", "2", "--out", "json"})).code, 0);
+  EXPECT_EQ(json::parse(run({"info", "json", "--json"}).out)["config"]["architecture"], "classic");
+}
+
+class Stopping : public Train, public ::testing::WithParamInterface<int> {};
+
+TEST_P(Stopping, ThenResumingEqualsNeverStopping) {
+  const std::vector<std::string> more = {"--steps",      "400", "--eval-every", "10",
+                                         "--save-every", "150", "--dropout",    "0.1"};
+  auto whole = train_arguments(more), stopped = train_arguments(more);
+  whole.insert(whole.end(), {"--out", "whole"});
+  stopped.insert(stopped.end(), {"--out", "stopped"});
+  ASSERT_EQ(run(whole).code, 0);
+  const Result first = run(stopped, {.signal_at = "step 20/", .signal = GetParam()});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(first.err, "");
+  ASSERT_NE(first.out.find("stopped after step "), std::string::npos) << first.out;
+  const std::string step = std::to_string(log("stopped").size());
+  EXPECT_NE(first.out.find("stopped after step " + step + " of 400"), std::string::npos) << first.out;
+  // The model can be used where it stopped.
+  EXPECT_EQ(run({"generate", "stopped", "--prompt", "A", "--max-tokens", "3"}).code, 0);
+
+  const Result second = run(stopped);
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_NE(second.out.find("resuming from step " + step), std::string::npos) << second.out;
+  EXPECT_EQ(weights("whole"), weights("stopped"));
+  EXPECT_EQ(log("whole"), log("stopped"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, Stopping, ::testing::Values(SIGINT, SIGTERM));
+
+TEST_F(Train, SecondSignalStopsAtOnce) {
+  const Result result =
+      run({"train", "text.txt", "--layers", "4", "--channels", "256", "--heads", "4", "--context", "128",
+           "--batch", "64", "--steps", "1000", "--threads", "1", "--out", "run"},
+          {.signal_at = "out ", .signal = SIGINT, .signals = 40});
+  EXPECT_EQ(result.code, 130) << result.out << result.err;
+}
+
+TEST_F(Train, KilledWithoutWarning) {
+  auto killed =
+      train_arguments({"--steps", "300", "--eval-every", "10", "--save-every", "20", "--out", "killed"});
+  EXPECT_EQ(run(killed, {.signal_at = "step 50/", .signal = SIGKILL}).code, 128 + SIGKILL);
+  ASSERT_EQ(run(killed).code, 0);
+  ASSERT_EQ(
+      run(train_arguments({"--steps", "300", "--eval-every", "10", "--save-every", "20", "--out", "whole"}))
+          .code,
+      0);
+  EXPECT_EQ(weights("whole"), weights("killed"));
+  EXPECT_EQ(log("whole"), log("killed"));
+}
+
+TEST_F(Train, FinishedRunsAndOtherRuns) {
+  ASSERT_EQ(run(train_arguments({"--out", "run"})).code, 0);
+  const std::string before = weights("run");
+  const Result again = run(train_arguments({"--out", "run"}));
+  EXPECT_EQ(again.code, 0) << again.err;
+  for (const char* piece : {"finished", "--resume --steps 80", "another --out"})
+    EXPECT_NE(again.out.find(piece), std::string::npos) << piece << " missing in\n" << again.out;
+
+  const auto refused = [&](const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
+    const Result result = run(train_arguments(more));
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(one_line(result.err)) << result.err;
+    for (const std::string& piece : pieces)
+      EXPECT_NE(result.err.find(piece), std::string::npos) << "no '" << piece << "' in " << result.err;
+  };
+  refused({"--out", "run", "--learning-rate", "0.5"}, {"--learning-rate was ", "now 0.5", "another --out"});
+  refused({"--out", "run", "--channels", "32"}, {"--channels was 16, now 32"});
+  refused({"--out", "run", "--tokenizer", "byte"}, {"--tokenizer was \"char\", now \"byte\""});
+  refused({"--out", "run", "--steps", "60"}, {"--steps was 40, now 60", "--resume"});
+  EXPECT_EQ(weights("run"), before);
+
+  write_file(directory_ / "text.txt", sample_text(150));
+  refused({"--out", "run"}, {"the text was ", "tokens"});
+  write_file(directory_ / "text.txt", sample_text());
+  EXPECT_EQ(run(train_arguments({"--out", "run", "--steps", "60", "--resume"})).code, 0);
+  EXPECT_EQ(log("run").size(), 60u);
+  // How often to look and to save changes nothing in the run, so it may change.
+  EXPECT_EQ(run(train_arguments({"--out", "run", "--steps", "70", "--resume", "--eval-every", "7"})).code, 0);
+}
+
+TEST_F(Train, FullDisk) {
+  const std::vector<std::string> run20 = train_arguments({"--out", "run", "--steps", "20"});
+  ASSERT_EQ(run(run20).code, 0);
+  const std::string before = weights("run");
+  const auto longer = train_arguments({"--out", "run", "--steps", "60", "--resume", "--save-every", "25"});
+  const Result full = run(longer, {.file_limit = 8192});
+  EXPECT_EQ(full.code, 2) << full.out << full.err;
+  EXPECT_TRUE(one_line(full.err)) << full.err;
+  EXPECT_NE(full.out.find("could not save step 25"), std::string::npos) << full.out;
+  EXPECT_NE(full.out.find("step 60/60"), std::string::npos) << "training goes on\n" << full.out;
+  EXPECT_EQ(weights("run"), before) << "the older save stays";
+  const Result later = run(longer);
+  EXPECT_EQ(later.code, 0) << later.err;
+  EXPECT_NE(later.out.find("resuming from step 20"), std::string::npos) << later.out;
+  ASSERT_EQ(run(train_arguments({"--out", "whole", "--steps", "20"})).code, 0);
+  ASSERT_EQ(run(train_arguments({"--out", "whole", "--steps", "60", "--resume"})).code, 0);
+  EXPECT_EQ(weights("run"), weights("whole"));
+}
+
+TEST_F(Train, ThreadsChangeNoBit) {
+  ASSERT_EQ(run(train_arguments({"--out", "one"})).code, 0);
+  ASSERT_EQ(run(train_arguments({"--out", "two", "--threads", "2"})).code, 0);
+  EXPECT_EQ(weights("one"), weights("two"));
+}
+
+TEST_F(Train, StandardInputAndFolders) {
+  ASSERT_EQ(run(train_arguments({"--steps", "2", "--out", "file"})).code, 0);
+  auto from_input = train_arguments({"--steps", "2"});
+  from_input[1] = "-";
+  ASSERT_EQ(run(from_input, {.input = sample_text()}).code, 0);
+  EXPECT_EQ(weights("runs/stdin"), weights("file"));
+  std::filesystem::create_directories(directory_ / "texts" / "deep down");
+  write_file(directory_ / "texts" / "deep down" / "a.txt", sample_text());
+  write_file(directory_ / "texts" / "none.txt", "");
+  auto from_folder = train_arguments({"--steps", "2"});
+  from_folder[1] = "texts/";
+  const Result result = run(from_folder);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("1 empty files skipped"), std::string::npos) << result.out;
+  EXPECT_EQ(weights("runs/texts"), weights("file"));
+}
+
+}  // namespace
+}  // namespace tril::cli_testing
