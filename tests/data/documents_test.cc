@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "tests/text/text_testing.h"
 #include "tril/text/utf8.h"
@@ -45,6 +46,17 @@ TEST(ReadDocuments, FilesInTheOrderGiven) {
   const auto documents = read_documents({b, a});
   ASSERT_EQ(documents.size(), 2u);
   EXPECT_EQ(documents[0].text + documents[1].text, "twoone");
+}
+
+TEST(ReadDocuments, StandardInput) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("piped", std::string(100'000, 'x') + "\xC3\xA9");
+  ASSERT_NE(std::freopen(path.c_str(), "r", stdin), nullptr);
+  const auto documents = read_documents({"-"});
+  ASSERT_EQ(documents.size(), 1u);
+  EXPECT_EQ(documents[0].name, "standard input");
+  EXPECT_EQ(documents[0].text.size(), 100'002u);
+  expect_contains(message_of(ErrorKind::kData, [] { read_documents({"-"}); }), "standard input: empty");
 }
 
 TEST(ReadDocuments, EachFaultIsOneLineThatNamesIt) {
