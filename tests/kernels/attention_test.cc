@@ -86,6 +86,46 @@ TEST(Attention, GroupsOfQueryHeads) {
   for (const int64_t kv_heads : {1, 2, 3, 6}) expect_attention(AttentionCase({2, 6, kv_heads, 71, 71, 16}));
 }
 
+// Enough heads that a chunk of forward holds several tiles of queries, of one head or of a group.
+TEST(Attention, ChunksOfSeveralTiles) {
+  expect_attention(AttentionCase({4, 8, 8, 150, 150, 3}));
+  expect_attention(AttentionCase({4, 16, 8, 100, 100, 3}, {.dropout = 0.2f, .dropout_key = 9}));
+  AttentionCase documents({16, 6, 2, 190, 190, 3});
+  std::vector<int32_t> ids(16 * 190);
+  for (int32_t t = 0; t < 16 * 190; ++t) ids[t] = t / 70;
+  documents.set_documents(ids);
+  expect_attention(documents);
+}
+
+// With one query of 1 and keys of head size 1 the scores are the keys: weights * l is the exponential itself.
+TEST(Attention, ExponentialIsAccurate) {
+  constexpr int64_t Tk = 4000;
+  AttentionCase c({1, 1, 1, 1, Tk, 1}, {.scale = 1, .causal = false});
+  c.query = {1};
+  for (int64_t j = 0; j < Tk; ++j) c.key[j] = 2.5f - 0.0221f * static_cast<float>(j);
+  const testing::Rows query = c.query_rows(c.query), key = c.key_rows(c.key);
+  testing::for_each_attention_target([&] {
+    const testing::AttentionResult r = c.run();
+    ASSERT_EQ(r.running_max[0], 2.5f);
+    std::vector<float> weights(Tk);
+    attention_weights(c.shape, c.options, query.const_view(), key.const_view(), r.running_max.data(),
+                      r.running_sum.data(), 0, 0, weights.data());
+    for (int64_t j = 0; j < Tk; ++j) {
+      const float x = c.key[j] - 2.5f;
+      const double actual = static_cast<double>(weights[j]) * r.running_sum[0],
+                   expected = std::exp(double{x});
+      // Three roundings: the exponential, 1 / l and their product. The result of the last is subnormal below
+      // -84.
+      if (x > -83) {
+        ASSERT_NEAR(actual, expected, 2.2e-7 * expected) << x;
+      }
+      if (x < -87.3f) {
+        ASSERT_EQ(weights[j], 0.0f) << x;
+      }
+    }
+  });
+}
+
 TEST(Attention, ScaleOverride) {
   expect_attention(AttentionCase(self(1, 2, 67, 32), {.scale = 0.05f}));
   expect_attention(AttentionCase(self(1, 2, 67, 32), {.scale = -0.2f}));
