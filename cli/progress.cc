@@ -40,15 +40,28 @@ double Progress::tokens_per_second() const {
   return seconds_per_step_ > 0 ? static_cast<double>(step_tokens_) / seconds_per_step_ : 0;
 }
 
+double Progress::gflops() const { return seconds_per_step_ > 0 ? step_flops_ / seconds_per_step_ * 1e-9 : 0; }
+
 std::string Progress::text(const StepReport& report) const {
   std::string validation;
   if (validation_)
     validation =
         fmt::format("  val {:.4f} ({:.3f} bits/byte)", validation_->loss_nats, validation_->bits_per_byte);
-  const double gflops = seconds_per_step_ > 0 ? step_flops_ / seconds_per_step_ * 1e-9 : 0;
   return fmt::format("step {}/{}  loss {:.4f}{}  {} tokens/s  {:.0f}% of peak  {} left", report.step, steps_,
                      report.loss, validation, format_count(std::llround(tokens_per_second())),
-                     100 * gflops / peak_gflops_,
+                     100 * gflops() / peak_gflops_,
+                     format_duration(seconds_per_step_ * static_cast<double>(steps_ - report.step)));
+}
+
+// For terminals of 80 columns.
+std::string Progress::short_text(const StepReport& report) const {
+  std::string validation;
+  if (validation_)
+    validation =
+        fmt::format(" val {:.3f} ({:.2f} bits/byte)", validation_->loss_nats, validation_->bits_per_byte);
+  return fmt::format("{}/{} loss {:.3f}{} {} tok/s {:.0f}% {} left", report.step, steps_, report.loss,
+                     validation, format_count(std::llround(tokens_per_second())),
+                     100 * gflops() / peak_gflops_,
                      format_duration(seconds_per_step_ * static_cast<double>(steps_ - report.step)));
 }
 
@@ -61,7 +74,9 @@ void Progress::step(const StepReport& report) {
   if (terminal_) {
     if (time - last_shown_ < kRefreshSeconds && !ends) return;
     last_shown_ = time;
-    const std::string line = text(report).substr(0, static_cast<size_t>(terminal_columns() - 1));
+    const auto columns = static_cast<size_t>(terminal_columns() - 1);
+    std::string line = text(report);
+    if (line.size() > columns) line = short_text(report).substr(0, columns);
     write("\r" + line + "\x1b[K");
     line_open_ = true;
     return;

@@ -23,7 +23,9 @@ class Progress {
   bool output_gone() const { return output_gone_; }
 
  private:
+  double gflops() const;
   std::string text(const StepReport& report) const;
+  std::string short_text(const StepReport& report) const;
   void write(const std::string& text);
 
   const bool terminal_;

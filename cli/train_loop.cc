@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/folder_lock.h"
 #include "cli/format.h"
 #include "cli/log_writer.h"
 #include "cli/progress.h"
@@ -27,12 +28,12 @@ class Loop {
         run_(run),
         o_(run.options),
         executor_(executor),
+        lock_(run.out),
         trainer_(run.config, run.options, run.corpus, executor),
         progress_(run.options.steps, step_tokens(),
                   run.config.training_flops(o_.batch, o_.context) * static_cast<double>(o_.accumulate),
                   run.machine.fma_peak_gflops) {
     if (run.checkpoint) trainer_.resume(*run.checkpoint);
-    make_directories(run.out);
     log_.emplace(run.out / "log.jsonl", trainer_.steps_done());
   }
 
@@ -79,8 +80,8 @@ class Loop {
 
   void save() {
     flush_log();
+    trainer_.save(run_.out, run_.identity);  // refuses weights that are not finite
     save_model_folder(run_.out, run_.config, trainer_.parameters(), *run_.tokenizer);
-    trainer_.save(run_.out, run_.identity);
     saved_step_ = trainer_.steps_done();
   }
 
@@ -150,6 +151,7 @@ class Loop {
   TrainRun& run_;
   const TrainOptions& o_;
   Executor& executor_;
+  FolderLock lock_;
   Trainer trainer_;
   Progress progress_;
   std::optional<LogWriter> log_;

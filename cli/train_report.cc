@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 // A step reaches about this part of the speed of one large product; the progress line then measures.
 constexpr double kStepEfficiency = 0.7;
 
+const char* plural(int64_t count) { return count == 1 ? "" : "s"; }
+
 struct Plan {
   Trainer::Memory memory;
   int64_t parameters = 0, step_tokens = 0, steps_left = 0;
@@ -83,17 +85,18 @@ void print_plan(const TrainArguments& arguments, const TrainRun& run) {
   const auto line = [&](std::string_view what, const std::string& value) {
     text += fmt::format("{:<9} {}\n", what, value);
   };
-  line("data",
-       fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
-                   corpus.documents == 1 ? "" : "s",
-                   format_bytes(static_cast<double>(corpus.train_bytes + corpus.validation_bytes)),
-                   format_count(static_cast<int64_t>(corpus.train.size())),
-                   format_count(static_cast<int64_t>(corpus.validation.size())),
-                   run.skipped_empty > 0 ? fmt::format("; {} empty files skipped", run.skipped_empty) : ""));
+  line("data", fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
+                           plural(corpus.documents),
+                           format_bytes(static_cast<double>(corpus.train_bytes + corpus.validation_bytes)),
+                           format_count(static_cast<int64_t>(corpus.train.size())),
+                           format_count(static_cast<int64_t>(corpus.validation.size())),
+                           run.skipped_empty > 0 ? fmt::format("; {} empty file{} skipped", run.skipped_empty,
+                                                               plural(run.skipped_empty))
+                                                 : ""));
   line("tokenizer", fmt::format("{}, {} ids", run.tokenizer->kind_name(), format_count(c.vocabulary)));
-  line("model",
-       fmt::format("{}: {} layers, {} heads of {}, {} channels, context {}; {} parameters", o.arch, c.layers,
-                   c.heads, c.head_size, c.channels, c.context, format_count(plan.parameters)));
+  line("model", fmt::format("{}: {} layer{}, {} head{} of {}, {} channels, context {}; {} parameters", o.arch,
+                            c.layers, plural(c.layers), c.heads, plural(c.heads), c.head_size, c.channels,
+                            c.context, format_count(plan.parameters)));
   const auto bytes = [](int64_t value) { return format_bytes(static_cast<double>(value)); };
   line("memory",
        fmt::format("{}: parameters {}, gradients {}, moments {}, activations {}, scratch {}",
@@ -105,7 +108,7 @@ void print_plan(const TrainArguments& arguments, const TrainRun& run) {
                    static_cast<double>(o.steps * plan.step_tokens) / static_cast<double>(corpus.train.size()),
                    o.learning_rate, format_duration(plan.seconds)));
   line("machine", fmt::format("{} thread{}, {}, {:.0f} GFLOP/s peak, products by {} at {:.0f}",
-                              arguments.threads, arguments.threads == 1 ? "" : "s", instruction_set(),
+                              arguments.threads, plural(arguments.threads), instruction_set(),
                               run.machine.fma_peak_gflops, matmul_engine(), run.machine.matmul_gflops));
   line("out", one_line(run.out.string()));
   if (run.checkpoint) text += fmt::format("\nresuming from step {}\n", run.steps_done);

@@ -1,4 +1,6 @@
 // `tril train` from start to end: what it writes, stopping and going on, refusing another run, a full disk.
+#include <sys/file.h>
+
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -136,6 +138,30 @@ TEST_F(Train, KilledWithoutWarning) {
   EXPECT_EQ(log("whole"), log("killed"));
 }
 
+TEST_F(Train, OnlyOneAtATimeInAFolder) {
+  std::filesystem::create_directory(directory_ / "run");
+  const int folder = ::open((directory_ / "run").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(folder, LOCK_EX), 0);
+  const Result result = run(train_arguments({"--out", "run"}));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_TRUE(one_line(result.err)) << result.err;
+  EXPECT_NE(result.err.find("another tril"), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::is_empty(directory_ / "run"));
+  ::close(folder);
+  EXPECT_EQ(run(train_arguments({"--out", "run"})).code, 0);
+}
+
+TEST_F(Train, LossesThatAreNoNumbersStopTheRun) {
+  const Result result = run(train_arguments({"--out", "run", "--learning-rate", "100", "--clip", "0",
+                                             "--warmup", "0", "--steps", "200", "--save-every", "1"}));
+  EXPECT_EQ(result.code, 3) << result.out;
+  EXPECT_TRUE(one_line(result.err)) << result.err;
+  EXPECT_NE(result.err.find("step "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("tensor"), std::string::npos) << result.err;
+  // What was saved before is still whole.
+  EXPECT_EQ(run({"info", "run"}).code, 0);
+}
+
 TEST_F(Train, FinishedRunsAndOtherRuns) {
   ASSERT_EQ(run(train_arguments({"--out", "run"})).code, 0);
   const std::string before = weights("run");
@@ -204,7 +230,7 @@ TEST_F(Train, StandardInputAndFolders) {
   from_folder[1] = "texts/";
   const Result result = run(from_folder);
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.out.find("1 empty files skipped"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("1 empty file skipped"), std::string::npos) << result.out;
   EXPECT_EQ(weights("runs/texts"), weights("file"));
 }
 

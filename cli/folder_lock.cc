@@ -1,0 +1,27 @@
+#include "cli/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "tril/base/error.h"
+
+namespace tril::cli {
+
+FolderLock::FolderLock(const Path& folder) {
+  make_directories(folder);
+  descriptor_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // File systems without locks give other errors, and no protection.
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  fail(ErrorKind::kUse, "{}: another tril trains in this folder now; wait for it, or give another --out",
+       folder.string());
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace tril::cli
