@@ -1,6 +1,7 @@
 // A model of the tutorial's PyTorch program, from its own file: logits, gradients and fifty steps of training
 // as PyTorch computed them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -96,6 +97,21 @@ void expect_logits(const SafetensorsFile& state, const SafetensorsFile& golden) 
 }
 
 TEST_F(SeedTiny, Logits) { expect_logits(*state_, file("golden_logits.safetensors")); }
+
+TEST_F(SeedTiny, WithoutOutputProjectionItIsTheIdentity) {
+  std::vector<NamedView> kept;
+  for (const NamedArray& array : state_->arrays()) {
+    if (array.dtype != "F32" || array.name.find(".attn.proj.") != std::string::npos) continue;
+    const Shape shape =
+        array.shape.size() == 1 ? Shape{array.shape[0]} : Shape{array.shape[0], array.shape[1]};
+    kept.push_back({"module." + array.name, state_->f32(array.name, shape)});
+  }
+  const Path path =
+      std::filesystem::temp_directory_path() / fmt::format("tril-test-{}.safetensors", ::getpid());
+  write_safetensors(path, kept);
+  expect_logits(SafetensorsFile(path), file("old_without_proj_logits.safetensors"));
+  std::filesystem::remove(path);
+}
 
 // |ours - theirs| against |theirs|, both as vectors.
 void expect_near_tensor(const std::string& name, const float* ours, const ConstView& theirs) {
