@@ -146,6 +146,9 @@ TEST(Activation, SpecialValues) {
       }
       EXPECT_TRUE(std::isnan(value_at(a, kNan)));
     }
+    EXPECT_EQ(slope_at(Activation::kRelu, 0.0f), 0.0f);
+    EXPECT_EQ(slope_at(Activation::kRelu, -0.0f), 0.0f);
+    EXPECT_EQ(slope_at(Activation::kRelu, 1e-40f), 1.0f);
     for (const Activation a : kGelus) {
       SCOPED_TRACE(activation_name(a));
       EXPECT_EQ(slope_at(a, 0.0f), 0.5f);
