@@ -16,8 +16,8 @@ namespace tril::HWY_NAMESPACE {
 namespace {
 
 void exp_of_all(size_t count, const float* x, float* y) {
-  for_each_vector(count,
-                  [&](size_t i, auto a) HWY_ATTR { a.store(vector_exp(FloatTag(), a.load(x + i)), y + i); });
+  for_each_vector(count, [&](size_t i, auto a)
+                             HWY_ATTR { a.store(exp_of_nonpositive(FloatTag(), a.load(x + i)), y + i); });
 }
 
 void scaled_erfc_of_all(size_t count, const float* x, float* y) {
@@ -100,7 +100,7 @@ float one(Function f, float x) {
 
 TEST(Math, ExpIsBelowOneUlp) {
   for_each_target([] {
-    const double error = largest_error(vector_exp, exact_exp, spread(-103.9, 88.722, 300000));
+    const double error = largest_error(vector_exp, exact_exp, spread(-87.336, 0, 300000));
     EXPECT_LT(error, 1.0);
     EXPECT_GT(error, 0.3) << "an error this small is suspicious";
   });
@@ -110,14 +110,11 @@ TEST(Math, ExpAtTheEdges) {
   for_each_target([] {
     EXPECT_EQ(one(vector_exp, 0.0f), 1.0f);
     EXPECT_EQ(one(vector_exp, -0.0f), 1.0f);
-    EXPECT_EQ(one(vector_exp, 1e-30f), 1.0f);
     EXPECT_EQ(one(vector_exp, -1e-30f), 1.0f);
-    EXPECT_TRUE(std::isfinite(one(vector_exp, 0x1.62e42ep6f)));  // the last float below ln(largest float)
-    for (const float x : {88.73f, 89.0f, 89.1f, 100.0f, 1e4f, 1e30f, kInfinity})
-      EXPECT_EQ(one(vector_exp, x), kInfinity) << x;
-    for (const float x : {-103.98f, -104.0f, -104.1f, -1e4f, -1e30f, -kInfinity})
+    EXPECT_EQ(one(vector_exp, -1e-40f), 1.0f);
+    EXPECT_FLOAT_EQ(one(vector_exp, -87.3365f), std::exp(-87.3365f));
+    for (const float x : {-87.337f, -88.0f, -104.0f, -1e4f, -1e30f, -kInfinity})
       EXPECT_EQ(one(vector_exp, x), 0.0f) << x;
-    EXPECT_EQ(one(vector_exp, -103.9f), std::numeric_limits<float>::denorm_min());
     EXPECT_TRUE(std::isnan(one(vector_exp, kNan)));
   });
 }

@@ -49,7 +49,7 @@ HWY_INLINE ValueAndSlope gelu_tanh(FloatVector x) {
   const FloatVector z = bounded(x);
   const FloatVector z2 = hn::Mul(z, z);
   const FloatVector u2 = hn::Mul(z, hn::MulAdd(b, z2, a));
-  const FloatVector e = vector_exp(d, hn::Neg(hn::Abs(u2)));
+  const FloatVector e = exp_of_nonpositive(d, hn::Neg(hn::Abs(u2)));
   const FloatVector upper = hn::Div(one, hn::Add(one, e));
   const FloatVector lower = hn::Mul(e, upper);
   const FloatVector cdf = select_cdf(x, lower, upper);
@@ -63,7 +63,7 @@ HWY_INLINE ValueAndSlope gelu_erf(FloatVector x) {
   const FloatTag d;
   const FloatVector half = hn::Set(d, 0.5f);
   const FloatVector z = bounded(x);
-  const FloatVector e = vector_exp(d, hn::Mul(hn::Mul(z, z), hn::Set(d, -0.5f)));
+  const FloatVector e = exp_of_nonpositive(d, hn::Mul(hn::Mul(z, z), hn::Set(d, -0.5f)));
   const FloatVector a = hn::Mul(hn::Abs(z), hn::Set(d, 0.70710678118654752f));
   const FloatVector lower = hn::Mul(hn::Mul(e, half), vector_scaled_erfc(d, a));
   const FloatVector upper = hn::Sub(hn::Set(d, 1.0f), lower);

@@ -14,17 +14,13 @@ namespace tril::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 2^n for n in [-126, 127].
-template <class D, class VU>
-HWY_INLINE hn::Vec<D> power_of_two(D d, VU n) {
-  const hn::RebindToUnsigned<D> du;
-  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(du, 127))));
-}
+// ln of the smallest normal number.
+inline constexpr float kExpUnderflow = -87.33654f;
 
-// exp(x) = 2^n exp(r), x = n ln 2 + r, |r| <= ln(2) / 2: below 1 ulp; denormal results are rounded once.
+// exp(x) = 2^n exp(r) for x <= 0, x = n ln 2 + r, |r| <= ln(2) / 2: below 1 ulp. Results below the smallest
+// normal number are 0: denormals cost much time and change nothing in a sum with 1.
 template <class D, class V>
-HWY_INLINE V vector_exp(D d, V x) {
-  const hn::RebindToSigned<D> di;
+HWY_INLINE V exp_of_nonpositive(D d, V x) {
   const hn::RebindToUnsigned<D> du;
   const V one = hn::Set(d, 1.0f);
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
@@ -40,13 +36,11 @@ HWY_INLINE V vector_exp(D d, V x) {
   q = hn::MulAdd(q, r, hn::Set(d, 0x1.55549p-3f));
   q = hn::MulAdd(q, r, hn::Set(d, 0x1.fffffcp-2f));
   const V y = hn::Add(hn::MulAdd(hn::Mul(r, r), q, r), one);
-  // 2^n in two factors, since n is in [-150, 129].
-  const auto bits = hn::Sub(hn::BitCast(du, shifted), hn::BitCast(du, shift));
-  const auto half = hn::BitCast(du, hn::ShiftRight<1>(hn::BitCast(di, bits)));
-  const V scaled = hn::Mul(hn::Mul(y, power_of_two(d, half)), power_of_two(d, hn::Sub(bits, half)));
+  // Shifting drops the high bits of 1.5 * 2^23; what is left of n goes into the exponent field of 1.
+  const auto exponent = hn::Add(hn::ShiftLeft<23>(hn::BitCast(du, shifted)), hn::BitCast(du, one));
+  const V scaled = hn::Mul(y, hn::BitCast(d, exponent));
   // Comparisons with NaN are false, and a NaN came through r.
-  const V finite = hn::IfThenElse(hn::Gt(x, hn::Set(d, 89.0f)), hn::Set(d, __builtin_inff()), scaled);
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -104.0f)), hn::Zero(d), finite);
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, kExpUnderflow)), hn::Zero(d), scaled);
 }
 
 // erfc(a) exp(a^2) for 0 <= a <= 10.7: p(s) / (a + 2), s = a / (a + 2); below 5 ulp, below 4 for a < 4.

@@ -37,7 +37,7 @@ HWY_INLINE double exp_and_sum(size_t count, float max, float* x) {
   const FloatTag d;
   const FloatVector shift = hn::Set(d, max);
   return sum_of(count, [&](size_t i, auto access) HWY_ATTR {
-    const FloatVector e = vector_exp(d, hn::Sub(access.load(x + i), shift));
+    const FloatVector e = exp_of_nonpositive(d, hn::Sub(access.load(x + i), shift));
     if constexpr (kStore) access.store(e, x + i);
     return e;
   });
