@@ -1,10 +1,13 @@
 // The one file that knows oneDNN.
 #include <dnnl.h>
-#include <omp.h>
 
 #include <string>
 
 #include "tril/kernels/matmul_engine.h"
+
+// Of the OpenMP runtime that oneDNN was built with. Declared here, so that no compiler needs an <omp.h> of
+// its own.
+extern "C" void omp_set_num_threads(int threads);
 
 namespace tril {
 

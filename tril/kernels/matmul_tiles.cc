@@ -4,12 +4,12 @@
 #define HWY_TARGET_INCLUDE "tril/kernels/matmul_tiles.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
-#include <hwy/aligned_allocator.h>
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 
 #ifndef TRIL_KERNELS_MATMUL_TILES_ONCE
 #define TRIL_KERNELS_MATMUL_TILES_ONCE
@@ -302,7 +302,7 @@ HWY_EXPORT(tiles);
 HWY_EXPORT(add_partials);
 
 PassBuffers& pass_buffers() {
-  thread_local hwy::AlignedUniquePtr<PassBuffers> buffers = hwy::MakeUniqueAligned<PassBuffers>();
+  thread_local const std::unique_ptr<PassBuffers> buffers = std::make_unique<PassBuffers>();
   return *buffers;
 }
 

@@ -130,7 +130,7 @@ namespace {
 
 void check_sequence(const ConstView& x, int64_t channels, std::string_view what) {
   check_use(x.shape.rank() == 3 && x.shape[2] == channels, "{}: shape {} where (B, T, {}) is expected", what,
-            x.shape.to_string(), channels);
+            x.shape, channels);
 }
 
 // y = x, elements cut into chunks.

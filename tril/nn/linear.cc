@@ -104,7 +104,7 @@ template <class AnyView>
 AnyView rows_of(const AnyView& view, int64_t channels, std::string_view what) {
   const int rank = view.shape.rank();
   check_use(rank >= 1 && view.shape[rank - 1] == channels, "{}: shape {} where (.., {}) is expected", what,
-            view.shape.to_string(), channels);
+            view.shape, channels);
   return view.reshape({view.elements() / channels, channels});
 }
 

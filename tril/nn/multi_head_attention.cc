@@ -13,7 +13,7 @@ namespace {
 
 void check_sequence(const ConstView& x, int64_t channels) {
   check_use(x.shape.rank() == 3 && x.shape[2] == channels,
-            "MultiHeadAttention input: shape {} where (B, T, {}) is expected", x.shape.to_string(), channels);
+            "MultiHeadAttention input: shape {} where (B, T, {}) is expected", x.shape, channels);
 }
 
 }  // namespace
