@@ -18,18 +18,6 @@ TEST(Machine, MeasuresAPlausiblePeak) {
   EXPECT_LT(peak, 1000);  // two cores at 6 GHz with 64 operations a cycle would be 768
 }
 
-// The peak is an upper bound, or it is no peak (a tenth for noise).
-TEST(Machine, NoProductIsFasterThanThePeak) {
-  SerialExecutor serial;
-  double peak = 0, product = 0;
-  for (int i = 0; i < 3; ++i) {
-    peak = std::max(peak, measure_fma_peak_gflops(serial, 0.03));
-    product = std::max(product, measure_matmul_gflops(serial, 256, 0.03));
-  }
-  EXPECT_GT(product, 0);
-  EXPECT_LT(product, 1.1 * peak);
-}
-
 TEST(Machine, MeasuresAPlausibleBandwidth) {
   ThreadPool pool(2);
   const double bandwidth = measure_read_bandwidth(pool, 0.02);
