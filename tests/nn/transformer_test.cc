@@ -294,7 +294,7 @@ TEST(Transformer, RefusesImpossibleSizesWithTheValues) {
   EXPECT_NE(message(c).find("dropout is 1.5"), std::string::npos);
   c = good, c.channels = int64_t{1} << 30, c.head_size = 64, c.mlp_hidden = int64_t{1} << 32,
   c.layers = 10000;
-  EXPECT_NE(message(c).find("does not fit"), std::string::npos);
+  EXPECT_NE(message(c).find("size overflow"), std::string::npos);
 }
 
 TEST(Transformer, RefusesForeignTokens) {
