@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/signals.h"
 #include "cli/train_loop.h"
 #include "cli/train_report.h"
 
@@ -13,6 +14,7 @@ int train_command(const Arguments& words) {
     print_already_finished(arguments, run);
     return 0;
   }
+  install_stop_signals();
   print_plan(arguments, run);
   return run_training(arguments, run, pool);
 }

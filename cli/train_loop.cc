@@ -50,6 +50,8 @@ class Loop {
       if (due(o_.save_every, report.step) && !last && !stopping()) save_on_the_way();
     }
     progress_.finish();
+    // Nothing was learned yet, so nothing should stand in the way of other options.
+    if (trainer_.steps_done() == 0) return stopped_early();
     save();
     if (trainer_.steps_done() < o_.steps)
       stopped();
@@ -118,8 +120,19 @@ class Loop {
     progress_.note("  sample | " + one_line(text + stream.finish()));
   }
 
+  int stopped_early() {
+    if (arguments_.json)
+      print_event("stopped", {{"step", 0}});
+    else
+      fmt::print("stopped before the first step; nothing is saved\n");
+    return 0;
+  }
+
   void stopped() {
     const std::string out = one_line(run_.out.string());
+    if (progress_.output_gone() || output_gone_)
+      fail(ErrorKind::kData, "standard output was closed: stopped after step {} of {}, saved in {}",
+           trainer_.steps_done(), o_.steps, out);
     if (arguments_.json) return print_event("stopped", {{"step", trainer_.steps_done()}, {"out", out}});
     fmt::print("stopped after step {} of {}; saved in {}. The same command again goes on.\n",
                trainer_.steps_done(), o_.steps, out);
@@ -163,7 +176,6 @@ class Loop {
 }  // namespace
 
 int run_training(const TrainArguments& arguments, TrainRun& run, Executor& executor) {
-  install_stop_signals();
   return Loop(arguments, run, executor).run();
 }
 

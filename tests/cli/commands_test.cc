@@ -1,9 +1,11 @@
 // The other commands: generate, logits, info, corpus, doctor, bench, help.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/cli/run_tril.h"
 #include "tril/containers/safetensors.h"
+#include "tril/text/tokenizer.h"
 #include "tril/text/utf8.h"
 
 namespace tril::cli_testing {
@@ -69,6 +71,24 @@ TEST_F(Commands, PromptsAndSamples) {
             run({"generate", "model", "--prompt", "x", "--max-tokens", "20", "--seed", "2"}).out);
   // Longer than the context of 16: the window slides.
   EXPECT_EQ(run({"generate", "model", "--prompt", sample_text(3), "--max-tokens", "3"}).code, 0);
+}
+
+TEST_F(Commands, AnEmptyPromptStartsFromEndOfText) {
+  ASSERT_EQ(
+      run(train_arguments({"--tokenizer", "bpe", "--vocab", "300", "--steps", "30", "--out", "bpe"})).code,
+      0);
+  const Tokenizer tokenizer = Tokenizer::load(*directory_ / "bpe" / "tokenizer.json");
+  ASSERT_GE(tokenizer.end_of_text(), 0);
+  ASSERT_EQ(
+      run({"logits", "bpe", "--tokens", std::to_string(tokenizer.end_of_text()), "--out", "e.safetensors"})
+          .code,
+      0);
+  const SafetensorsFile file(*directory_ / "e.safetensors");
+  const float* logits = file.f32("logits", {1, tokenizer.vocabulary()}).f32();
+  const auto best = static_cast<int32_t>(std::max_element(logits, logits + tokenizer.vocabulary()) - logits);
+  const std::string expected(tokenizer.token_bytes(best));
+  EXPECT_EQ(run({"generate", "bpe", "--temperature", "0", "--max-tokens", "1"}).out,
+            expected.ends_with('\n') ? expected : expected + "\n");
 }
 
 TEST_F(Commands, LogitsOfTextAndTokensAgree) {

@@ -62,7 +62,10 @@ TEST_F(Errors, Text) {
   EXPECT_FALSE(std::filesystem::exists(directory_ / "runs"));
 }
 
-TEST_F(Errors, FileNamesWithLineBreaksStayOneLine) {
+TEST_F(Errors, WhateverIsQuotedStaysOneLine) {
+  expect_error({"tr\nain\x1b[1m\xff"}, 1, {"unknown command"});
+  const Result result = run({"tr\nain\x1b[1m\xff"});
+  EXPECT_FALSE(has_control_characters(result.err)) << result.err;
   write_file(directory_ / "a\nb\x1b[1m.txt", "");
   expect_error({"train", "a\nb\x1b[1m.txt"}, 2, {"empty"});
 }

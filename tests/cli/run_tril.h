@@ -23,7 +23,7 @@
 namespace tril::cli_testing {
 
 struct Result {
-  int code = -1;  // 128 + signal if a signal ended the child
+  int code = -1;  // 1000 + signal if a signal ended the child
   std::string out, err;
 };
 
@@ -33,6 +33,7 @@ struct RunOptions {
   std::string signal_at = {};  // when this text was written to standard output ...
   int signal = 0;              // ... this signal is sent
   int signals = 1;             // so often, a little apart
+  bool hang_up = false;        // or standard output is closed then
   rlim_t file_limit = 0;       // bytes a file may get, 0: any number
   int seconds = 60;
 };
@@ -93,13 +94,17 @@ inline Result run_tril(const std::vector<std::string>& arguments, const RunOptio
 
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(options.seconds);
   pollfd pipes[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
-  bool waiting = options.signal != 0;
+  bool waiting = options.signal != 0 || options.hang_up;
   while (pipes[0].fd >= 0 || pipes[1].fd >= 0) {
     ::poll(pipes, 2, 100);
     internal::drain(pipes[0], result.out);
     internal::drain(pipes[1], result.err);
     if (waiting && result.out.find(options.signal_at) != std::string::npos) {
-      for (int i = 0; i < options.signals; ++i) {
+      if (options.hang_up) {
+        ::close(pipes[0].fd);
+        pipes[0].fd = -1;
+      }
+      for (int i = 0; options.signal != 0 && i < options.signals; ++i) {
         if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
         ::kill(child, options.signal);
       }
@@ -115,7 +120,7 @@ inline Result run_tril(const std::vector<std::string>& arguments, const RunOptio
     if (pipe.fd >= 0) ::close(pipe.fd);
   int status = 0;
   ::waitpid(child, &status, 0);
-  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   return result;
 }
 

@@ -120,15 +120,34 @@ INSTANTIATE_TEST_SUITE_P(Signals, Stopping, ::testing::Values(SIGINT, SIGTERM));
 TEST_F(Train, SecondSignalStopsAtOnce) {
   const Result result =
       run({"train", "text.txt", "--layers", "4", "--channels", "256", "--heads", "4", "--context", "128",
-           "--batch", "64", "--steps", "1000", "--threads", "1", "--out", "run"},
-          {.signal_at = "out ", .signal = SIGINT, .signals = 40});
+           "--batch", "24", "--steps", "1000", "--threads", "1", "--out", "run"},
+          {.signal_at = "step 1/", .signal = SIGINT, .signals = 2});
   EXPECT_EQ(result.code, 130) << result.out << result.err;
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "run" / "model.safetensors"));
+}
+
+TEST_F(Train, StoppedBeforeTheFirstStepLeavesNothingToRefuse) {
+  auto large = train_arguments({"--layers", "8", "--channels", "512", "--out", "run"});
+  const Result result = run(large, {.signal_at = "parameters", .signal = SIGINT});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("nothing is saved"), std::string::npos) << result.out;
+  EXPECT_EQ(run(train_arguments({"--out", "run"})).code, 0);
+}
+
+TEST_F(Train, AReaderThatLeavesStopsTheRunWithASave) {
+  const Result result =
+      run(train_arguments({"--steps", "5000", "--out", "run"}), {.signal_at = "step 250/", .hang_up = true});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_TRUE(one_line(result.err)) << result.err;
+  EXPECT_NE(result.err.find("standard output was closed"), std::string::npos) << result.err;
+  const Result info = run({"info", "run", "--json"});
+  EXPECT_GE(json::parse(info.out)["training"]["step"], 250);
 }
 
 TEST_F(Train, KilledWithoutWarning) {
   auto killed =
       train_arguments({"--steps", "300", "--eval-every", "10", "--save-every", "20", "--out", "killed"});
-  EXPECT_EQ(run(killed, {.signal_at = "step 50/", .signal = SIGKILL}).code, 128 + SIGKILL);
+  EXPECT_EQ(run(killed, {.signal_at = "step 50/", .signal = SIGKILL}).code, 1000 + SIGKILL);
   ASSERT_EQ(run(killed).code, 0);
   ASSERT_EQ(
       run(train_arguments({"--steps", "300", "--eval-every", "10", "--save-every", "20", "--out", "whole"}))
