@@ -41,7 +41,7 @@ void bench_matmul(const BenchOptions& options, Executor& executor) {
                  w = random_tensor("bench w", layer.in * layer.out);
     const Tensor dy = random_tensor("bench dy", rows * layer.out);
     Tensor y({rows * layer.out}), dx({rows * layer.in}), dw({layer.in * layer.out});
-    const auto [in, out] = std::pair(layer.in, layer.out);
+    const int64_t in = layer.in, out = layer.out;
     const Product forward{.transpose_b = Transpose::kYes,
                           .m = rows,
                           .n = out,
@@ -74,7 +74,9 @@ void bench_matmul(const BenchOptions& options, Executor& executor) {
                           .accumulate = true};
     const std::pair<const char*, const Product*> products[] = {
         {"forward", &forward}, {"input", &input}, {"weights", &weights}};
-    for (const auto& [part, product] : products) {
+    for (const auto& pair : products) {
+      const char* part = pair.first;
+      const Product* product = pair.second;
       Tensor workspace({matmul_workspace(product->m, product->n, product->k) + 1});
       const double seconds =
           median_seconds(options.seconds, [&] { matmul(executor, *product, workspace.f32()); });

@@ -63,7 +63,8 @@ void one_row(const AttentionShape& s, const Inputs& in, int64_t b, int64_t h, in
 
 void check_attention(Executor& executor, Checks& checks) {
   double forward = 0, backward = 0, leak = 0;
-  for (const auto& [T, H, K, D] : {std::array<int64_t, 4>{1, 2, 2, 8}, {67, 4, 2, 24}, {130, 2, 2, 64}}) {
+  for (const auto& sizes : {std::array<int64_t, 4>{1, 2, 2, 8}, {67, 4, 2, 24}, {130, 2, 2, 64}}) {
+    const int64_t T = sizes[0], H = sizes[1], K = sizes[2], D = sizes[3];
     const AttentionShape s{
         .batch = 2, .query_heads = H, .kv_heads = K, .query_length = T, .key_length = T, .head_size = D};
     const AttentionOptions options;
