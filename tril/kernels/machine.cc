@@ -13,8 +13,9 @@
 #include "tril/kernels/matmul.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace tril {
-namespace HWY_NAMESPACE {
+namespace tril::HWY_NAMESPACE {
+namespace {
+
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
@@ -59,8 +60,8 @@ float read_run(int64_t count, const float* x) {
 
 std::string target_name() { return hwy::TargetName(HWY_TARGET); }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace tril
+}  // namespace
+}  // namespace tril::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -15,6 +15,10 @@ constexpr int64_t kEnoughTasks = 32;
 // Smaller blocks copy their operands more often than they use them; K is cut first.
 constexpr int64_t kGoodArea = 128 * 384;
 constexpr int64_t kLeastDepth = 512;
+// Blocks are not halved below these; few rows read B once however N is cut.
+constexpr int64_t kLeastRows = 64;
+constexpr int64_t kLeastColumns = 96;
+constexpr int64_t kFewRowsColumns = 24;
 
 // How C is cut into blocks, and K into chunks. Depends on the shape alone.
 struct Cut {
@@ -23,12 +27,13 @@ struct Cut {
   int64_t blocks() const { return across * down; }
 };
 
+// Reading B once takes as long as about 16 multiply-adds with each of its elements.
 int64_t tasks_wanted(int64_t m, int64_t n, int64_t k) {
-  return std::clamp<int64_t>(m * n * k / kLeastWork, 1, kEnoughTasks);
+  return std::clamp<int64_t>(std::max<int64_t>(m, 16) * n * k / kLeastWork, 1, kEnoughTasks);
 }
 
 int64_t depth_of_chunks(int64_t m, int64_t n, int64_t k) {
-  const int64_t blocks = divide_up(m * n, kGoodArea);
+  const int64_t blocks = m <= kFewRows ? divide_up(n, kFewRowsColumns) : divide_up(m * n, kGoodArea);
   const int64_t chunks = std::min(tasks_wanted(m, n, k) / blocks, k / kLeastDepth);
   return chunks <= 1 ? k : round_up(divide_up(k, chunks), 16);
 }
@@ -46,15 +51,16 @@ Cut cut_product(int64_t m, int64_t n, int64_t k, bool tall) {
   cut.chunks = divide_up(k, cut.depth);
   const int64_t wanted = divide_up(tasks_wanted(m, n, k), cut.chunks);
   int64_t rows = std::min<int64_t>(m, 512), columns = std::min<int64_t>(n, tall ? 192 : 384);
+  const int64_t least_columns = m <= kFewRows ? kFewRowsColumns : kLeastColumns;
   while (divide_up(m, rows) * divide_up(n, columns) < wanted) {
-    const bool rows_can = rows >= 128, columns_can = columns >= 192;
+    const bool rows_can = rows >= 2 * kLeastRows, columns_can = columns >= 2 * least_columns;
     if (!rows_can && !columns_can) break;
     const bool halve_rows = tall ? rows > 4 * columns : 2 * rows >= columns;
     int64_t& side = rows_can && (halve_rows || !columns_can) ? rows : columns;
     side = divide_up(side, 2);
   }
   cut.rows = equal_parts(m, rows, 8);
-  cut.columns = equal_parts(n, columns, 16);
+  cut.columns = equal_parts(n, columns, m <= kFewRows ? 8 : 16);
   cut.down = divide_up(m, cut.rows);
   cut.across = divide_up(n, cut.columns);
   return cut;
@@ -62,14 +68,16 @@ Cut cut_product(int64_t m, int64_t n, int64_t k, bool tall) {
 
 using Engine = void (*)(const Product&);
 
-// On the products of training steps tiles were faster for a transposed B and for few columns, with AVX-512
-// and with AVX2; oneDNN for the others.
+// Measured on the products of training steps, with AVX-512 and with AVX2: tiles were faster for a transposed
+// B and for few columns, oneDNN by up to 8 % for the others. But where rows are a multiple of 2 KiB apart its
+// AVX2 kernels fell to half their speed on blocks.
 Engine choose_engine(const Product& p) {
   const bool turned_b = p.transpose_a == Transpose::kNo && p.transpose_b == Transpose::kYes;
   if (turned_b && p.m <= kFewRows) return matmul_few_rows;
 #ifdef TRIL_ONEDNN
   const bool narrow = p.transpose_a == Transpose::kNo && p.n <= 80;
-  if (!turned_b && !narrow && p.m * p.n * p.k > kLeastWork) return matmul_onednn;
+  const bool colliding = p.lda % 512 == 0 || p.ldb % 512 == 0;
+  if (!turned_b && !narrow && !colliding && p.m * p.n * p.k > kLeastWork) return matmul_onednn;
 #endif
   return matmul_tiles;
 }

@@ -9,11 +9,25 @@ namespace tril {
 // enough to pay for it.
 void matmul_tiles(const Product& block);
 
+// A pass of tiles multiplies at most kPassRows x kPassDepth of A by kPassDepth x kPassColumns of B; the
+// copies of both stay in the second-level cache.
+constexpr int64_t kPassRows = 384;
+constexpr int64_t kPassColumns = 384;
+constexpr int64_t kPassDepth = 256;
+// Rows of a copy are this many floats longer, so that they do not fall on the same cache set.
+constexpr int64_t kPassPadding = 16;
+
+struct PassBuffers {
+  alignas(64) float a[kPassRows * (kPassDepth + kPassPadding)];
+  alignas(64) float b[kPassDepth * kPassColumns];
+};
+PassBuffers& pass_buffers();  // this thread's
+
 // Few rows times a stored transpose, y = x W^T: dot products along K, nothing copied. m <= kFewRows.
 constexpr int64_t kFewRows = 4;
 void matmul_few_rows(const Product& block);
 
-// c_j += sum_p partials[p * stride + j], in the order of p.
+// c_j += sum_p partial[p * stride + j], in the order of p; partials >= 1.
 void matmul_add_partials(int64_t count, int64_t partials, const float* partial, int64_t stride, float* c);
 
 #ifdef TRIL_ONEDNN

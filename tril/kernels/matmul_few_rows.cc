@@ -7,16 +7,16 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace tril {
-namespace HWY_NAMESPACE {
+namespace tril::HWY_NAMESPACE {
+namespace {
+
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 constexpr int64_t kLanes = HWY_LANES(float);
 
-// c_ij = sum_k a_ik b_jk for kRows rows of a and kColumns rows of b; two vectors of K at a time where that is
-// needed to keep the multiply-adds from waiting for each other.
+// c_ij = sum_k a_ik b_jk for kRows rows of a and kColumns rows of b.
 template <int kRows, int kColumns>
 HWY_INLINE void dot_tile(const Product& p, int64_t j0) {
   const D d;
@@ -65,8 +65,8 @@ void few_rows(const Product& p) {
   if (p.m == 4) dot_rows<4>(p);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace tril
+}  // namespace
+}  // namespace tril::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

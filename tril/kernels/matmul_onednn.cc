@@ -8,20 +8,29 @@
 // Of the OpenMP runtime that oneDNN was built with. Declared here, so that no compiler needs an <omp.h> of
 // its own.
 extern "C" void omp_set_num_threads(int threads);
+extern "C" int omp_get_max_threads();
 
 namespace tril {
 
-// oneDNN starts an OpenMP team in every thread that calls it, and its bits depend on the size of the team.
-// Each thread of ours gets a team of one, once.
-static void use_one_thread() {
-  thread_local bool pinned = false;
-  if (pinned) return;
-  omp_set_num_threads(1);
-  pinned = true;
-}
+namespace {
+
+// oneDNN starts an OpenMP team in every thread that calls it, a fresh thread's team having all processors,
+// and its bits depend on the size of the team. The caller's own setting is given back.
+class OneOpenMpThread {
+ public:
+  OneOpenMpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneOpenMpThread() { omp_set_num_threads(before_); }
+  OneOpenMpThread(const OneOpenMpThread&) = delete;
+  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
 
 void matmul_onednn(const Product& p) {
-  use_one_thread();
+  const OneOpenMpThread one;
   const char transpose_a = p.transpose_a == Transpose::kYes ? 'T' : 'N';
   const char transpose_b = p.transpose_b == Transpose::kYes ? 'T' : 'N';
   dnnl_sgemm(transpose_a, transpose_b, p.m, p.n, p.k, 1.0f, p.a, p.lda, p.b, p.ldb,
