@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tril/base/printable.h"
+
 namespace tril::cli {
 
 std::string format_bytes(double bytes) {
@@ -41,15 +43,10 @@ std::string shell_quote(std::string_view word) {
 }
 
 std::string one_line(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte == '\n' || byte == '\t')
-      line += ' ';
-    else if (byte >= 0x20 && byte != 0x7f)
-      line += c;
-  }
-  return line;
+  std::string line(text);
+  for (char& c : line)
+    if (c == '\n' || c == '\t') c = ' ';
+  return printable(line, 4000);
 }
 
 }  // namespace tril::cli

@@ -11,7 +11,7 @@ std::string format_bytes(double bytes);       // "1.5 GB"
 std::string format_count(int64_t count);      // "12,345"
 std::string format_duration(double seconds);  // "2 min 05 s"
 std::string shell_quote(std::string_view word);
-// Without control characters; line breaks become spaces.
+// On one line and safe to show; line breaks become spaces.
 std::string one_line(std::string_view text);
 
 }  // namespace tril::cli

@@ -114,8 +114,8 @@ std::string first_word(std::string_view text) {
 }
 
 MachineFacts measure_machine(Executor& executor) {
-  return {.fma_peak_gflops = measure_fma_peak_gflops(executor),
-          .matmul_gflops = measure_matmul_gflops(executor)};
+  return {.fma_peak_gflops = measure_fma_peak_gflops(executor, 0.05),
+          .matmul_gflops = measure_matmul_gflops(executor, 1024, 0.1)};
 }
 
 }  // namespace
