@@ -217,6 +217,49 @@ TEST(Heads, SeveralHeadsBeatOne) {
   EXPECT_GT(one, 2 * two + 0.3);
 }
 
+TEST(Heads, WeightsStayInTheirDocument) {
+  constexpr int64_t t = 5, c = 8;
+  Heads heads({.channels = c, .heads = 2, .head_size = 4});
+  Parameters parameters(heads);
+  testing::randomize(parameters, 7);
+  SerialExecutor executor;
+  Arena saved(1 << 16), scratch(1 << 20);
+  const Context context{executor, scratch};
+  Heads::State state = heads.plan(saved, 1, t);
+  const Tensor x = random_tensor({t, c}, 8);
+  const int32_t documents[t] = {1, 1, 2, 2, 2};
+  heads.forward(context, 1, t, x, state, documents);
+  Tensor weights({t, t});
+  heads.weights(0, 1, 1, t, state, weights, documents);
+  for (int64_t i = 0; i < t; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < t; ++j) {
+      const float weight = weights.f32()[i * t + j];
+      EXPECT_EQ(weight > 0, j <= i && documents[i] == documents[j]) << i << " " << j;
+      sum += weight;
+    }
+    EXPECT_NEAR(sum, 1, 1e-6);
+  }
+}
+
+TEST(Head, LayersDropDifferentWeights) {
+  constexpr int64_t t = 16, c = 8;
+  const Tensor x = random_tensor({1, t, c}, 9);
+  const auto run = [&](int64_t layer) {
+    Head head({.channels = c, .head_size = 4, .dropout = 0.5f, .layer = layer});
+    Parameters parameters(head);
+    parameters.initialize(1);
+    SerialExecutor executor;
+    Session session(head, executor, 1, t);
+    session.context().training = true;
+    Tensor y({1, t, 4});
+    head.forward(session.context(), x, y, session.state());
+    return std::vector<float>(y.f32(), y.f32() + y.elements());
+  };
+  EXPECT_EQ(run(0), run(0));
+  EXPECT_NE(run(0), run(1));
+}
+
 TEST(Heads, RefusesSizesThatCannotBe) {
   EXPECT_THROW(Heads({.channels = 8, .heads = 4, .kv_heads = 3, .head_size = 2}), Error);
   EXPECT_THROW(Heads({.channels = 8, .heads = 0, .head_size = 2}), Error);

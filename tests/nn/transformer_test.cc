@@ -312,5 +312,37 @@ TEST(Transformer, RefusesForeignTokens) {
   }
 }
 
+TEST(Transformer, RefusesWhatIsMissing) {
+  const TransformerConfig config{.vocabulary = 10, .context = 4, .channels = 8, .layers = 3, .heads = 1};
+  Model model(config);
+  const RandomBatch data(2, 4, 10);
+  SerialExecutor executor;
+  Session session(model.transformer, executor, 2, 4);
+  Session forward_only(model.transformer, executor, 2, 4, /*backward=*/false);
+  const auto message = [&](Transformer& transformer, Session<Transformer>& with, const Batch& batch) {
+    try {
+      transformer.forward_backward(with.context(), batch, with.state());
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUse);
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message(model.transformer, session, data.batch), "accepted");
+  EXPECT_NE(message(model.transformer, forward_only, data.batch).find("forward alone"), std::string::npos);
+  Batch batch = data.batch;
+  batch.tokens = nullptr;
+  EXPECT_NE(message(model.transformer, session, batch).find("no tokens"), std::string::npos);
+  batch = data.batch;
+  batch.targets = nullptr;
+  EXPECT_NE(message(model.transformer, session, batch).find("no targets"), std::string::npos);
+  EXPECT_THROW(model.transformer.loss(session.context(), batch, session.state()), Error);
+
+  Transformer used(config);
+  const Parameters values(used, Parameters::Memory::kValues);
+  Session inference(used, executor, 2, 4, /*backward=*/false);
+  EXPECT_NE(message(used, inference, data.batch).find("no gradients"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tril

@@ -102,13 +102,13 @@ void Heads::backward(const Context& context, int64_t batch, int64_t time, ConstV
 }
 
 void Heads::weights(int64_t batch_index, int64_t head, int64_t batch, int64_t time, const State& state,
-                    View out) const {
+                    View out, const int32_t* documents) const {
   check_shape(out, {time, time}, "attention weights (T, T)");
   check_use(0 <= batch_index && batch_index < batch && 0 <= head && head < config_.heads,
             "attention weights: row {} of {}, head {} of {}", batch_index, batch, head, config_.heads);
   const QkvRows<const float> rows(state.qkv.f32(), config_, time);
-  attention_weights(shape(batch, time), {.scale = config_.scale}, rows.query, rows.key,
-                    state.running_max.f32(), state.running_sum.f32(), batch_index, head, out.f32());
+  attention_weights(shape(batch, time), {.scale = config_.scale, .documents = documents}, rows.query,
+                    rows.key, state.running_max.f32(), state.running_sum.f32(), batch_index, head, out.f32());
 }
 
 void Heads::visit(const std::string& prefix, ParameterVisitor visit) {
@@ -124,7 +124,8 @@ Head::Head(const HeadConfig& config)
     : heads({.channels = config.channels,
              .head_size = config.head_size,
              .scale = config.scale,
-             .dropout = config.dropout}) {}
+             .dropout = config.dropout,
+             .layer = config.layer}) {}
 
 namespace {
 

@@ -41,9 +41,10 @@ class Heads {
   // dout (N, H D) -> dx (N, C), overwritten.
   void backward(const Context& context, int64_t batch, int64_t time, ConstView x, ConstView dout, View dx,
                 State& state, const int32_t* documents = nullptr);
-  // The weights (T, T) of one head after forward, for looking inside.
-  void weights(int64_t batch_index, int64_t head, int64_t batch, int64_t time, const State& state,
-               View out) const;
+  // The weights (T, T) of one head after forward (with the same `documents`), for looking inside; before
+  // dropout.
+  void weights(int64_t batch_index, int64_t head, int64_t batch, int64_t time, const State& state, View out,
+               const int32_t* documents = nullptr) const;
 
   void visit(const std::string& prefix, ParameterVisitor visit);
   const HeadsConfig& config() const { return config_; }
@@ -59,8 +60,9 @@ class Heads {
 struct HeadConfig {
   int64_t channels = 0;
   int64_t head_size = 0;
-  float scale = 0;
-  float dropout = 0;
+  float scale = 0;    // 0: 1 / sqrt(head_size)
+  float dropout = 0;  // of the attention weights
+  int64_t layer = 0;  // heads with different numbers drop different weights
 };
 
 // One head, as the paper writes it: Heads with H = 1, no projection.

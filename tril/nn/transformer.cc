@@ -50,7 +50,7 @@ Transformer::State Transformer::plan(Arena& saved, int64_t batch, int64_t time, 
             time, config_.context);
   const int64_t rows = checked_multiply(batch, time);
   const size_t layers = blocks.size();
-  State state{.batch = batch, .time = time};
+  State state{.batch = batch, .time = time, .with_backward = with_backward};
   for (size_t i = 0; i <= layers; ++i) {
     const bool own = with_backward || i < 2;
     state.streams.push_back(own ? saved.allocate({rows, config_.channels}) : state.streams[i - 2]);
@@ -66,6 +66,7 @@ Transformer::State Transformer::plan(Arena& saved, int64_t batch, int64_t time, 
 }
 
 void Transformer::check_batch(const Batch& batch) const {
+  check_use(batch.tokens != nullptr, "batch: there are no tokens");
   for (int64_t n = 0; n < batch.rows(); ++n) {
     for (const int32_t* const ids : {batch.tokens, batch.targets}) {
       if (ids == nullptr) continue;
@@ -103,6 +104,9 @@ void Transformer::forward_blocks(const Context& context, const Batch& batch, Sta
 void Transformer::head_loss(const Context& context, const Batch& batch, State& state, float gradient_scale,
                             View dnormed) {
   const int64_t rows = batch.rows(), v = config_.vocabulary, c = config_.channels;
+  context.executor.run(1, [&](int64_t, int) {
+    check_use(batch.targets != nullptr, "batch: there are no targets, which a loss needs");
+  });
   const Arena::Scope scope(context.scratch);
   const View normed = context.scratch.allocate({rows, c});  // (N, C)
   ln_final.forward(context, state.streams.back(), normed, state.ln_final);
@@ -141,6 +145,11 @@ void Transformer::loss(const Context& context, const Batch& batch, State& state)
 void Transformer::forward_backward(const Context& context, const Batch& batch, State& state) {
   check_use(batch.counted_targets > 0, "batch: counted_targets is {}; there is nothing to learn from",
             batch.counted_targets);
+  check_use(static_cast<bool>(token_embedding.gradient),
+            "Transformer: the parameters have no gradients; make them with "
+            "Parameters::Memory::kValuesAndGradients");
+  check_use(state.with_backward,
+            "Transformer: these activations are for forward alone; plan them with backward = true");
   forward_blocks(context, batch, state);
   const int64_t rows = batch.rows(), c = config_.channels;
   const Arena::Scope scope(context.scratch);

@@ -51,13 +51,14 @@ class Transformer {
   // Activations of one (batch, time); what each layer saves is said in its State.
   struct State {
     int64_t batch = 0, time = 0;
+    bool with_backward = true;
     std::vector<View> streams;  // L + 1 x (N, C): the residual stream before each block and after the last
     std::vector<TransformerBlock::State> blocks;
     LayerNorm::State ln_final;
     View losses;                 // (N)
     double* loss_sum = nullptr;  // sum of the losses of the last call; divide by batch.counted_targets
   };
-  // with_backward = false: the blocks share one state, the streams two buffers.
+  // with_backward = false: the blocks share one state, the streams two buffers; forward_backward refuses it.
   State plan(Arena& saved, int64_t batch, int64_t time, bool with_backward = true) const;
 
   // One micro-batch: loss, and gradients of the mean loss over batch.counted_targets added to every
@@ -70,7 +71,8 @@ class Transformer {
   void logits(const Context& context, const Batch& batch, State& state, View out,
               bool last_only = false) const;
 
-  // Throws kUse naming the first token or target outside [0, V), or a time beyond the context.
+  // Throws kUse without tokens, and naming the first token or target outside [0, V) or position outside the
+  // context.
   void check_batch(const Batch& batch) const;
 
   void visit(const std::string& prefix, ParameterVisitor visit);
