@@ -11,8 +11,8 @@ namespace tril {
 
 struct DropoutMask {
   float probability = 0;   // in [0, 1)
-  uint64_t key = 0;        // stream_key(seed, site name)
-  uint64_t substream = 0;  // the step
+  uint64_t key = 0;        // of seed, site name and step: nn/context.h
+  uint64_t substream = 0;  // the layer
 };
 
 // y = x * mask / (1 - p). y may be x. The same call with dy is the backward pass.

@@ -1,11 +1,11 @@
 // Sizes for the data and the machine: what a run takes for options that were left at "choose".
 //
-// The rules are simple and fixed; docs and --help state them. Explicit values always win.
+// The rules are simple and fixed. Explicit values always win.
 //   tokenizer   characters up to 2 MB of text with at most 256 distinct ones; else byte-pair encoding with
 //               512 (to 256 KB), 1024 (to 4 MB), 2048 (to 32 MB), 4096 (to 256 MB) or 8192 ids
 //   sizes       the largest shape of a ladder for which the time allows 5 tokens for each
 //               weight, and that has at most twice as many weights as the data has tokens
-//   steps       as the time allows, at most 40 passes over the data
+//   steps       as the time allows, at most 40 passes over the data (or 200 steps, if that is more)
 #pragma once
 
 #include <span>

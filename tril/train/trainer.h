@@ -42,7 +42,8 @@ class Trainer {
 
   // One optimizer step (accumulate micro-batches). Throws kNumerics, naming step and the first bad tensor,
   // when loss or gradients are not finite; the weights are then still those of the step before.
-  // Takes the batch of (seed, step): a resumed run reads the next one. Allocates nothing.
+  // Takes the batch of (seed, step): a resumed run reads the next one. Allocates nothing
+  // after the first.
   StepReport step();
   // The mean loss over `eval_batches` batches of validation windows, evenly spread (0: all of them); the same
   // ones every time. Throws kUse without validation tokens.
