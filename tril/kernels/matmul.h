@@ -35,7 +35,8 @@ using Epilogue = FunctionRef<void(int64_t row, int64_t rows, int64_t column, int
 // Floats of workspace that matmul needs for these sizes (0 for most).
 int64_t matmul_workspace(int64_t m, int64_t n, int64_t k);
 
-// k = 0 gives C = 0 (or leaves C with accumulate). Allocates nothing of its own.
+// k = 0 gives C = 0 (or leaves C with accumulate). Each thread makes itself about 1 MB for copies of operands
+// at its first product and keeps it; beyond that tril allocates nothing.
 void matmul(Executor& executor, const Product& product, float* workspace, Epilogue epilogue = {});
 
 // "oneDNN 2.6.3" or "Highway": which engine runs large products in this build.

@@ -33,8 +33,9 @@ void matmul_onednn(const Product& p) {
   const OneOpenMpThread one;
   const char transpose_a = p.transpose_a == Transpose::kYes ? 'T' : 'N';
   const char transpose_b = p.transpose_b == Transpose::kYes ? 'T' : 'N';
-  dnnl_sgemm(transpose_a, transpose_b, p.m, p.n, p.k, 1.0f, p.a, p.lda, p.b, p.ldb,
-             p.accumulate ? 1.0f : 0.0f, p.c, p.ldc);
+  const dnnl_status_t status = dnnl_sgemm(transpose_a, transpose_b, p.m, p.n, p.k, 1.0f, p.a, p.lda, p.b,
+                                          p.ldb, p.accumulate ? 1.0f : 0.0f, p.c, p.ldc);
+  if (status != dnnl_success) matmul_tiles(p);  // it had no memory for its copies
 }
 
 const char* onednn_version() {
