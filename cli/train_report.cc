@@ -124,8 +124,8 @@ std::string generate_line(const TrainArguments& arguments, const TrainRun& run) 
 
 void print_already_finished(const TrainArguments& arguments, const TrainRun& run) {
   if (arguments.json) {
-    std::puts(
-        Json{{"event", "finished"}, {"out", run.out.string()}, {"step", run.steps_done}}.dump().c_str());
+    const Json line = {{"event", "finished"}, {"out", run.out.string()}, {"step", run.steps_done}};
+    std::puts(line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
   fmt::print(

@@ -211,6 +211,16 @@ TEST_F(Train, FinishedRunsAndOtherRuns) {
   EXPECT_EQ(run(train_arguments({"--out", "run", "--steps", "70", "--resume", "--eval-every", "7"})).code, 0);
 }
 
+TEST_F(Train, AnyFolderNameInJson) {
+  const std::vector<std::string> words = train_arguments({"--out", "caf\xe9", "--steps", "2", "--json"});
+  for (int time = 0; time < 2; ++time) {  // trains, then finds the run finished
+    const Result result = run(words);
+    ASSERT_EQ(result.code, 0) << result.err;
+    const size_t last = result.out.rfind('\n', result.out.size() - 2) + 1;
+    EXPECT_EQ(json::parse(result.out.substr(last)).at("event"), "finished") << result.out;
+  }
+}
+
 TEST_F(Train, FullDisk) {
   const std::vector<std::string> run20 = train_arguments({"--out", "run", "--steps", "20"});
   ASSERT_EQ(run(run20).code, 0);
