@@ -13,11 +13,9 @@ constexpr int64_t kLeastWork = int64_t{1} << 20;
 // Two tasks for each of 16 threads.
 constexpr int64_t kEnoughTasks = 32;
 // Smaller blocks copy their operands more often than they use them; K is cut first.
-constexpr int64_t kGoodArea = 128 * 384;
+constexpr int64_t kGoodArea = 192 * 384;
 constexpr int64_t kLeastDepth = 512;
-// Blocks are not halved below these; few rows read B once however N is cut.
-constexpr int64_t kLeastRows = 64;
-constexpr int64_t kLeastColumns = 96;
+// Few rows read B once however N is cut.
 constexpr int64_t kFewRowsColumns = 24;
 
 // How C is cut into blocks, and K into chunks. Depends on the shape alone.
@@ -38,48 +36,52 @@ int64_t depth_of_chunks(int64_t m, int64_t n, int64_t k) {
   return chunks <= 1 ? k : round_up(divide_up(k, chunks), 16);
 }
 
-// The cut into equal parts of at most `most`, each a multiple of `unit`.
-int64_t equal_parts(int64_t size, int64_t most, int64_t unit) {
-  return std::min(size, round_up(divide_up(size, divide_up(size, most)), unit));
+// Into how many parts of at least `least` a side is cut: as few as `most` allows, or as are wanted.
+int64_t parts_of(int64_t size, int64_t most, int64_t least, int64_t wanted) {
+  return std::max(divide_up(size, most), std::min(wanted, size / least));
 }
 
-// A transposed B is turned for each block of rows, so its blocks are tall; the others are wide. (Measured:
-// wide blocks cost 5-10 % there, tall ones as much here.)
+// One side of C is cut first, the other only where that does not give enough blocks.
 Cut cut_product(int64_t m, int64_t n, int64_t k, bool tall) {
   Cut cut{};
   cut.depth = depth_of_chunks(m, n, k);
   cut.chunks = divide_up(k, cut.depth);
   const int64_t wanted = divide_up(tasks_wanted(m, n, k), cut.chunks);
-  int64_t rows = std::min<int64_t>(m, 512), columns = std::min<int64_t>(n, tall ? 192 : 384);
-  const int64_t least_columns = m <= kFewRows ? kFewRowsColumns : kLeastColumns;
-  while (divide_up(m, rows) * divide_up(n, columns) < wanted) {
-    const bool rows_can = rows >= 2 * kLeastRows, columns_can = columns >= 2 * least_columns;
-    if (!rows_can && !columns_can) break;
-    const bool halve_rows = tall ? rows > 4 * columns : 2 * rows >= columns;
-    int64_t& side = rows_can && (halve_rows || !columns_can) ? rows : columns;
-    side = divide_up(side, 2);
+  const int64_t least_columns = m <= kFewRows ? kFewRowsColumns : 96;
+  int64_t down = 1, across = 1;
+  if (tall) {
+    across = parts_of(n, 192, least_columns, divide_up(wanted, divide_up(m, 512)));
+    down = parts_of(m, 512, 128, divide_up(wanted, across));
+  } else {
+    down = parts_of(m, 512, 96, divide_up(wanted, divide_up(n, 384)));
+    across = parts_of(n, 384, 192, divide_up(wanted, down));
   }
-  cut.rows = equal_parts(m, rows, 8);
-  cut.columns = equal_parts(n, columns, m <= kFewRows ? 8 : 16);
+  cut.rows = std::min(m, round_up(divide_up(m, down), 8));
+  cut.columns = std::min(n, round_up(divide_up(n, across), m <= kFewRows ? 8 : 16));
   cut.down = divide_up(m, cut.rows);
   cut.across = divide_up(n, cut.columns);
   return cut;
 }
 
-using Engine = void (*)(const Product&);
+struct Engine {
+  void (*multiply)(const Product& block);
+  bool tall;  // which blocks suit it
+};
 
 // Measured on the products of training steps, with AVX-512 and with AVX2: tiles were faster for a transposed
 // B and for few columns, oneDNN by up to 8 % for the others. But where rows are a multiple of 2 KiB apart its
 // AVX2 kernels fell to half their speed on blocks.
+// Tiles copy B for each block of rows, so their blocks are tall; but oneDNN, and the copies of a transposed
+// A, want wide ones: the wrong form costs 5-10 %.
 Engine choose_engine(const Product& p) {
-  const bool turned_b = p.transpose_a == Transpose::kNo && p.transpose_b == Transpose::kYes;
-  if (turned_b && p.m <= kFewRows) return matmul_few_rows;
+  const bool turned_a = p.transpose_a == Transpose::kYes, turned_b = p.transpose_b == Transpose::kYes;
+  if (!turned_a && turned_b && p.m <= kFewRows) return {matmul_few_rows, true};
 #ifdef TRIL_ONEDNN
-  const bool narrow = p.transpose_a == Transpose::kNo && p.n <= 80;
+  const bool suits_tiles = !turned_a && (turned_b || p.n <= 80);
   const bool colliding = p.lda % 512 == 0 || p.ldb % 512 == 0;
-  if (!turned_b && !narrow && !colliding && p.m * p.n * p.k > kLeastWork) return matmul_onednn;
+  if (!suits_tiles && !colliding && p.m * p.n * p.k > kLeastWork) return {matmul_onednn, false};
 #endif
-  return matmul_tiles;
+  return {matmul_tiles, !turned_a};
 }
 
 // Rows [m0, m0 + rows), columns [n0, n0 + columns) of C, summed over k in [k0, k0 + depth).
@@ -115,8 +117,8 @@ int64_t matmul_workspace(int64_t m, int64_t n, int64_t k) {
 
 void matmul(Executor& executor, const Product& p, float* workspace, Epilogue epilogue) {
   if (p.m <= 0 || p.n <= 0) return;
-  const Cut cut = cut_product(p.m, p.n, std::max<int64_t>(p.k, 1), p.transpose_b == Transpose::kYes);
   const Engine engine = choose_engine(p);
+  const Cut cut = cut_product(p.m, p.n, std::max<int64_t>(p.k, 1), engine.tall);
   executor.run(cut.blocks() * cut.chunks, [&](int64_t chunk, int) {
     const int64_t part = chunk / cut.blocks(), block = chunk % cut.blocks();
     const int64_t m0 = block / cut.across * cut.rows, n0 = block % cut.across * cut.columns;
@@ -132,7 +134,7 @@ void matmul(Executor& executor, const Product& p, float* workspace, Epilogue epi
         target.ldc = p.n;
         target.accumulate = false;
       }
-      engine(block_of(target, m0, rows, n0, columns, k0, std::min(cut.depth, p.k - k0)));
+      engine.multiply(block_of(target, m0, rows, n0, columns, k0, std::min(cut.depth, p.k - k0)));
     }
     if (epilogue && cut.chunks == 1) epilogue(m0, rows, n0, columns);
   });

@@ -153,9 +153,10 @@ void multiply_pass(const Product& p, int64_t n0, int64_t columns, int64_t k0, in
 }
 
 void tiles(const Product& p) {
-  // Copies pay where an operand is read often enough, and always turn a transposed B. Measured on Zen 4 with
-  // AVX-512 and AVX2.
-  const bool copy_b = p.transpose_b == Transpose::kYes || p.m > 128;
+  // Copies pay where an operand is read often enough or its rows collide in the cache, and always turn a
+  // transposed B. Measured on Zen 4 with AVX-512 and AVX2.
+  const int64_t many_rows = p.ldb % 512 == 0 ? 32 : 128;
+  const bool copy_b = p.transpose_b == Transpose::kYes || p.m > many_rows;
   const bool copy_a = p.n > (p.transpose_a == Transpose::kYes ? 2 : 4) * kTileVectors * kLanes;
   // Equal parts: a short last one would cost as much traffic of C as a long one.
   const int64_t depth_step = divide_up(p.k, divide_up(p.k, kPassDepth));
