@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <limits>
 #include <thread>
 
@@ -202,6 +204,27 @@ TEST(Matmul, SameBitsInAFreshThread) {
   std::thread([&] { matmul(serial, y.product(s), workspace.data()); }).join();
   expect_same_bits(s.name(), x.c.data, y.c.data);
 }
+
+#if defined(__linux__)
+// A library with threads of its own would start a team in every thread of ours.
+TEST(Matmul, StartsNoThreads) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  SerialExecutor serial;
+  const Case s{Transpose::kYes, Transpose::kNo, 400, 390, 410};
+  Operands x(s);
+  std::vector<float> workspace = workspace_for(s);
+  const auto before = threads();
+  auto after = before;
+  std::thread([&] {
+    matmul(serial, x.product(s), workspace.data());
+    after = threads();
+  }).join();
+  EXPECT_LE(after, before + 1);
+}
+#endif
 
 TEST(Matmul, EpilogueCoversEveryElementOnceAfterItIsFinished) {
   ThreadPool pool(4);
