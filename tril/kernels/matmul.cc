@@ -14,7 +14,10 @@ constexpr int64_t kLeastWork = int64_t{1} << 20;
 constexpr int64_t kEnoughTasks = 32;
 // Smaller blocks copy their operands more often than they use them; K is cut first.
 constexpr int64_t kGoodArea = 192 * 384;
+// Partial sums cost less than 5 % from this depth on; small ones stay in the cache and may be shallower.
 constexpr int64_t kLeastDepth = 512;
+constexpr int64_t kLeastDepthOfSmall = 192;
+constexpr int64_t kSmallArea = 128 * 144;
 // Few rows read B once however N is cut.
 constexpr int64_t kFewRowsColumns = 24;
 
@@ -32,7 +35,8 @@ int64_t tasks_wanted(int64_t m, int64_t n, int64_t k) {
 
 int64_t depth_of_chunks(int64_t m, int64_t n, int64_t k) {
   const int64_t blocks = m <= kFewRows ? divide_up(n, kFewRowsColumns) : divide_up(m * n, kGoodArea);
-  const int64_t chunks = std::min(tasks_wanted(m, n, k) / blocks, k / kLeastDepth);
+  const int64_t least_depth = m * n <= kSmallArea ? kLeastDepthOfSmall : kLeastDepth;
+  const int64_t chunks = std::min(tasks_wanted(m, n, k) / blocks, k / least_depth);
   return chunks <= 1 ? k : round_up(divide_up(k, chunks), 16);
 }
 
