@@ -5,6 +5,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -127,7 +128,14 @@ bool CommandLine::given(const std::string& name) const { return impl_->app.count
 
 bool CommandLine::parse(const Arguments& arguments) {
   CLI::App& app = impl_->app;
-  std::vector<std::string> reversed(arguments.words.rbegin(), arguments.words.rend());
+  std::vector<std::string> reversed;
+  for (const std::string& word : arguments.words) {
+    // CLI11 reads "--name=" as "--name" and would take the next word, whatever it is, for the value.
+    const bool empty_value = word.starts_with("--") && word.find('=') == word.size() - 1;
+    reversed.push_back(empty_value ? word.substr(0, word.size() - 1) : word);
+    if (empty_value) reversed.emplace_back();
+  }
+  std::reverse(reversed.begin(), reversed.end());
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {

@@ -76,7 +76,8 @@ std::vector<ConfigEntry> read_json(const std::string& path, const std::string& t
 }  // namespace
 
 std::vector<ConfigEntry> read_config_file(const std::string& path) {
-  const std::string text = read_text_file(path);
+  std::string text = read_text_file(path);
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // a byte order mark
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool json = path.ends_with(".json") || (first != std::string::npos && text[first] == '{');
   return json ? read_json(path, text) : read_toml(path, text);

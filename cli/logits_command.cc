@@ -57,8 +57,9 @@ int logits_command(const Arguments& words) {
   }
   check_use(!tokens.empty(), "tril logits: no tokens given; give at least one");
   const auto time = static_cast<int64_t>(tokens.size());
-  check_use(time <= loaded.config.context, "tril logits: {} tokens are more than the model's context of {}",
-            time, loaded.config.context);
+  check_use(time <= loaded.config.context,
+            "tril logits: {} tokens are more than the model's context of {}; give fewer", time,
+            loaded.config.context);
   const std::vector<int32_t> targets(tokens.size(), 0);
   const Batch batch{
       .batch = 1, .time = time, .tokens = tokens.data(), .targets = targets.data(), .counted_targets = time};

@@ -81,6 +81,8 @@ void check_memory(const TransformerConfig& config, int64_t batch) {
          c.mlp_hidden = 4 * v;
          c.channels = v;
        })},
+      {"--mlp-hidden", config.mlp_hidden, 1, with([](auto& c, auto&, int64_t v) { c.mlp_hidden = v; })},
+      {"--head-size", config.head_size, 1, with([](auto& c, auto&, int64_t v) { c.head_size = v; })},
       {"--vocab", config.vocabulary, 256, with([](auto& c, auto&, int64_t v) { c.vocabulary = v; })},
   };
   std::string advice =

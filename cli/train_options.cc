@@ -61,7 +61,7 @@ std::vector<Field> make_fields() {
       {"batch", kLength, "N", "windows of text in a micro-batch", &O::batch, 1, kMany},
       {"accumulate", kLength, "N", "micro-batches in a step (1)", &O::accumulate, 1, 1e9},
       {"learning-rate", kOptimizer, "X", "largest learning rate (by the size of the model)",
-       &O::learning_rate, 0, 100},
+       &O::learning_rate, 1e-12, 100},
       {"min-learning-rate", kOptimizer, "X", "learning rate at the end (a tenth)", &O::min_learning_rate, 0,
        100},
       {"warmup", kOptimizer, "N", "steps of linear warm-up", &O::warmup, 0, 1e12},
@@ -217,7 +217,11 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
   text_option("threads", "N", fmt::format("threads (all processors: {})", available_threads()));
   line.flag("--json", out.json, "one JSON object a line on standard output");
   if (!line.parse(words)) return false;
-
+  for (const char* name : {"--config", "--out", "--preset", "--tokenizer"}) {
+    const std::string& text = name == std::string_view("--config") ? out.config : raw[name + 2].text;
+    check_use(!line.given(name) || !text.empty(), "{}: the value is empty; give one, or leave {} out", name,
+              name);
+  }
   check_use(!out.data.empty(), "tril train: no text given; usage: tril train FILE... (tril train --help)");
   out.program = words.program;
   out.threads = available_threads();
@@ -241,9 +245,12 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
     }
   };
   for (const ConfigEntry& entry : entries) set(canonical(entry.name), entry.value, entry.where);
-  for (const Field& field : train_fields())
+  for (const Field& field : train_fields()) {
+    const bool flag = std::holds_alternative<Field::Of<bool>>(field.member);
     if (line.given("--" + field.name))
-      set(field.name, raw[field.name].on ? "true" : raw[field.name].text, "--" + field.name);
+      set(field.name, flag ? (raw[field.name].on ? "true" : "false") : raw[field.name].text,
+          "--" + field.name);
+  }
   settle_length(line, entries, out);
   return true;
 }

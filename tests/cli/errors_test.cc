@@ -46,6 +46,41 @@ TEST_F(Errors, CommandsAndOptions) {
   expect_error({"train", "text.txt", "--optimizer", "muon"}, 1, {"unknown option --optimizer"});
 }
 
+TEST_F(Errors, EmptyValuesTakeNothingElse) {
+  expect_error({"train", "text.txt", "--layers=", "--steps=3"}, 1, {"--layers ''"});
+  for (const std::string name : {"--out", "--config", "--preset", "--tokenizer"}) {
+    expect_error({"train", "text.txt", name + "=", "--steps=3"}, 1, {name, "empty"});
+    expect_error({"train", "text.txt", name, ""}, 1, {name, "empty"});
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);
+}
+
+TEST_F(Errors, LearningRatesThatTrainNothing) {
+  expect_error(train_arguments({"--learning-rate", "0"}), 1, {"--learning-rate 0", "give a number"});
+  expect_error(train_arguments({"--min-learning-rate", "0.5"}), 1, {"--min-learning-rate 0.5", "above"});
+}
+
+TEST_F(Errors, NamesThatTheSystemRefuses) {
+  expect_error(train_arguments({"--out", std::string(300, 'x')}), 2, {"xxx: File name too long"});
+  expect_error({"info", std::string(300, 'x')}, 2, {"xxx"});
+}
+
+TEST_F(Errors, OutputThatCannotBeWritten) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
+  ASSERT_EQ(run(train_arguments({"--out", "run"})).code, 0);
+  for (const std::string arguments :
+       {"generate run", "info run", "bench matmul --preset names-1x16 --seconds 0.001"}) {
+    const std::string command =
+        "cd '" + directory_.path().string() + "' && \"$TRIL_BINARY\" " + arguments + " > /dev/full 2> error";
+    const int status = std::system(command.c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 2) << arguments;
+    std::ifstream error(directory_ / "error");
+    const std::string text((std::istreambuf_iterator<char>(error)), {});
+    EXPECT_TRUE(one_line(text)) << text;
+    EXPECT_NE(text.find("standard output"), std::string::npos) << text;
+  }
+}
+
 TEST_F(Errors, Text) {
   write_file(directory_ / "empty.txt", "");
   write_file(directory_ / "binary.txt", std::string("some text\0more", 14));
