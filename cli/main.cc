@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include "cli/command.h"
@@ -80,13 +81,19 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a full disk like any other
   try {
     const int code = tril::cli::run(argc, argv);
-    if (std::fflush(stdout) != 0) return report("standard output cannot be written", 2);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return report("standard output cannot be written", 2);
     return code;
   } catch (const tril::Error& error) {
     return report(error.what(), static_cast<int>(error.kind()));
   } catch (const std::bad_alloc&) {
     return report("not enough memory; use smaller sizes", 2);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(fmt::format("{}: {}; check the path and its permissions", error.path1().string(),
+                              error.code().message()),
+                  2);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return report("standard output cannot be written", 2);
     return report(fmt::format("unexpected failure: {}", error.what()), 2);
   }
 }
