@@ -22,7 +22,12 @@ void install_stop_signals() {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    // nohup and shells that start a job in the background ignore a signal for the job: it stays so.
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
+    sigaction(number, &action, nullptr);
+  }
   // A reader that left (`| head`) is noticed where output is written, not by dying in the middle of a step.
   std::signal(SIGPIPE, SIG_IGN);
 }
