@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 
 #include "tril/base/error.h"
 
@@ -12,6 +13,9 @@ namespace tril::cli {
 
 FolderLock::FolderLock(const Path& folder) {
   make_directories(folder);
+  // Better now than after the hours until the first save.
+  check_data(::access(folder.c_str(), W_OK) == 0, "{}: cannot be written: {}; give another --out",
+             folder.string(), std::generic_category().message(errno));
   descriptor_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // File systems without locks give other errors, and no protection.
   if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;

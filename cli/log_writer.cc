@@ -13,7 +13,8 @@ double last_seconds(const std::string& log) {
   const size_t begin = log.rfind('\n', log.size() - 2);
   const auto line =
       nlohmann::json::parse(log.substr(begin == std::string::npos ? 0 : begin + 1), nullptr, false);
-  return line.is_object() ? line.value("seconds", 0.0) : 0;
+  const bool known = line.is_object() && line.contains("seconds") && line["seconds"].is_number();
+  return known ? line["seconds"].get<double>() : 0;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ int train_command(const Arguments& words) {
   ThreadPool pool(static_cast<int>(arguments.threads));
   TrainRun run = prepare_run(arguments, pool);
   if (run.checkpoint && run.steps_done >= run.options.steps) {
+    complete_model_folder(run, pool);
     print_already_finished(arguments, run);
     return 0;
   }

@@ -33,6 +33,10 @@ class Loop {
         progress_(run.options.steps, step_tokens(),
                   run.config.training_flops(o_.batch, o_.context) * static_cast<double>(o_.accumulate),
                   run.machine.fma_peak_gflops) {
+    // What prepare_run() found, it found before the lock.
+    check_use(find_checkpoint(run.out) == run.checkpoint,
+              "{}: another tril has trained in this folder meanwhile; give the command again",
+              run.out.string());
     if (run.checkpoint) trainer_.resume(*run.checkpoint);
     log_.emplace(run.out / "log.jsonl", trainer_.steps_done());
   }
@@ -174,6 +178,22 @@ class Loop {
 };
 
 }  // namespace
+
+void complete_model_folder(const TrainRun& run, Executor& executor) {
+  const auto written = [](const Path& path) {
+    std::error_code missing;
+    const auto time = std::filesystem::last_write_time(path, missing);
+    return missing ? std::filesystem::file_time_type::min() : time;
+  };
+  // The weights are written last, after the save.
+  if (written(run.out / "model.safetensors") >= written(*run.checkpoint / "manifest.json") &&
+      std::filesystem::exists(run.out / "config.json") && std::filesystem::exists(run.out / "tokenizer.json"))
+    return;
+  const FolderLock lock(run.out);
+  Trainer trainer(run.config, run.options, run.corpus, executor);
+  trainer.resume(*run.checkpoint);
+  save_model_folder(run.out, run.config, trainer.parameters(), *run.tokenizer);
+}
 
 int run_training(const TrainArguments& arguments, TrainRun& run, Executor& executor) {
   return Loop(arguments, run, executor).run();

@@ -57,6 +57,7 @@ void print_json(const TrainArguments& arguments, const TrainRun& run, const Plan
         {"total", plan.memory.total()}}},
       {"steps", run.options.steps},
       {"resumed_from_step", run.steps_done},
+      {"damaged_checkpoints", run.damaged},
       {"estimated_seconds", plan.seconds},
       {"threads", arguments.threads},
       {"instruction_set", instruction_set()},
@@ -111,7 +112,12 @@ void print_plan(const TrainArguments& arguments, const TrainRun& run) {
                               arguments.threads, plural(arguments.threads), instruction_set(),
                               run.machine.fma_peak_gflops, matmul_engine(), run.machine.matmul_gflops));
   line("out", one_line(run.out.string()));
-  if (run.checkpoint) text += fmt::format("\nresuming from step {}\n", run.steps_done);
+  if (run.checkpoint) {
+    text += "\n";
+    for (const std::string& damage : run.damaged)
+      text += one_line("warning: passed over a damaged save: " + damage) + "\n";
+    text += fmt::format("resuming from step {}\n", run.steps_done);
+  }
   std::fputs((text + "\n").c_str(), stdout);
   std::fflush(stdout);
 }

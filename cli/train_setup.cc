@@ -45,8 +45,15 @@ TrainOptions with_stored(const TrainArguments& arguments, const Json& stored, co
 
 Json read_identity(const Path& checkpoint) {
   const Json stored = Json::parse(read_checkpoint_state(checkpoint).options_json, nullptr, false);
-  check_data(stored.is_object() && stored.contains("options") && stored.contains("data"),
-             "{}: state.json does not name the run's options; remove this folder", checkpoint.string());
+  const auto has = [](const Json& json, const char* name, auto type) {
+    return json.is_object() && json.contains(name) && (json[name].*type)();
+  };
+  check_data(has(stored, "options", &Json::is_object) && has(stored, "data", &Json::is_object) &&
+                 has(stored, "tokenizer", &Json::is_string) &&
+                 has(stored["data"], "train_tokens", &Json::is_number) &&
+                 has(stored["data"], "fingerprint", &Json::is_string),
+             "{}: state.json does not name the run's options, text and tokenizer; remove this folder",
+             checkpoint.string());
   return stored;
 }
 
@@ -90,7 +97,7 @@ void check_same_run(const TrainArguments& arguments, const TrainRun& run, const 
   check_use(differences.empty(),
             "{} holds a run of {} steps that differs: {}; repeat the first command to go on{}, or {}",
             run.out.string(), run.steps_done, differences,
-            differences.find("--steps") != std::string::npos ? ", add --resume to train longer" : "",
+            run.options.steps > before.steps ? ", add --resume to train longer" : "",
             how_to_start_anew(run.out));
 }
 
@@ -127,15 +134,14 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
   check_options(run.options);
   check_given_sizes(run.options);
 
-  std::vector<std::string> damaged;
-  run.checkpoint = find_checkpoint(run.out, &damaged);
+  run.checkpoint = find_checkpoint(run.out, &run.damaged);
   Json stored;
   if (run.checkpoint) {
     stored = read_identity(*run.checkpoint);
     run.steps_done = read_checkpoint_state(*run.checkpoint).step;
     run.options = with_stored(arguments, stored, run.checkpoint->string());
   } else {
-    check_no_other_model(run.out, damaged);
+    check_no_other_model(run.out, run.damaged);
     check_use(!arguments.resume, "--resume: {} holds no checkpoint; leave --resume out to start",
               run.out.string());
   }
@@ -159,7 +165,12 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
                      .gflops = run.machine.matmul_gflops,
                      .total_tokens = arguments.tokens};
   if (arguments.hours > 0) run_facts.seconds = 3600 * arguments.hours;
-  if (!run.checkpoint) choose_sizes(run.options, run_facts);
+  if (!run.checkpoint) {
+    choose_sizes(run.options, run_facts);
+    check_use(run.options.min_learning_rate <= run.options.learning_rate,
+              "--min-learning-rate {} is above --learning-rate {}; give a smaller one",
+              run.options.min_learning_rate, run.options.learning_rate);
+  }
   run.config = model_config(run.options, run.tokenizer->vocabulary()).resolved();
   check_memory(run.config, run.options.batch);
 

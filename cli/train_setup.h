@@ -26,11 +26,12 @@ struct TrainRun {
   std::unique_ptr<Tokenizer> tokenizer;
   Corpus corpus;
   MachineFacts machine;
-  std::string first_word;          // of the text, to show a command that generates
-  std::string identity;            // JSON: options, fingerprints of data and tokenizer; kept in checkpoints
-  std::optional<Path> checkpoint;  // to resume from
-  int64_t steps_done = 0;          // of that checkpoint
-  int64_t skipped_empty = 0;       // files
+  std::string first_word;            // of the text, to show a command that generates
+  std::string identity;              // JSON: options, fingerprints of data and tokenizer; kept in checkpoints
+  std::optional<Path> checkpoint;    // to resume from
+  int64_t steps_done = 0;            // of that checkpoint
+  std::vector<std::string> damaged;  // newer checkpoints that are not whole, and what is wrong with them
+  int64_t skipped_empty = 0;         // files
 };
 
 // Throws kUse / kData: unreadable text, impossible sizes, a folder that holds another run.

@@ -157,6 +157,54 @@ TEST_F(Train, KilledWithoutWarning) {
   EXPECT_EQ(log("whole"), log("killed"));
 }
 
+// A kill between the last save and the model's files.
+TEST_F(Train, FinishedRunGetsTheModelOfItsLastSave) {
+  ASSERT_EQ(run(train_arguments({"--out", "run"})).code, 0);
+  const std::string model = weights("run");
+  const auto path = directory_ / "run" / "model.safetensors";
+  std::filesystem::remove(path);
+  EXPECT_EQ(run(train_arguments({"--out", "run"})).code, 0);
+  EXPECT_EQ(weights("run"), model);
+
+  write_file(path, "of an earlier step");
+  std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - std::chrono::hours(1));
+  std::filesystem::remove(directory_ / "run" / "tokenizer.json");
+  EXPECT_EQ(run(train_arguments({"--out", "run"})).code, 0);
+  EXPECT_EQ(weights("run"), model);
+  EXPECT_EQ(run({"info", "run"}).code, 0);
+}
+
+TEST_F(Train, DamagedSavesArePassedOverAndNamed) {
+  const auto arguments = train_arguments({"--out", "run", "--save-every", "20"});
+  ASSERT_EQ(run(arguments).code, 0);
+  const std::string model = weights("run");
+  write_file(directory_ / "run" / "steps" / "00000040" / "weights.safetensors", "damaged");
+  const Result again = run(arguments);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.out.find("resuming from step 20"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("00000040: weights.safetensors"), std::string::npos) << again.out;
+  EXPECT_EQ(weights("run"), model);
+}
+
+TEST_F(Train, LogOfAnotherProgramIsNoObstacle) {
+  const auto arguments = train_arguments({"--out", "run", "--save-every", "20"});
+  ASSERT_EQ(run(arguments).code, 0);
+  std::filesystem::remove_all(directory_ / "run" / "steps" / "00000040");
+  write_file(directory_ / "run" / "log.jsonl", "{\"step\":20,\"seconds\":\"long\"}\n");
+  const Result again = run(arguments);
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
+// nohup: a closed terminal does not stop the run.
+TEST_F(Train, IgnoredSignalsStayIgnored) {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  const Result result = run(train_arguments({"--out", "run", "--steps", "300", "--eval-every", "10"}),
+                            {.signal_at = "step 50/", .signal = SIGHUP});
+  std::signal(SIGHUP, before);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(log("run").size(), 300u) << result.out;
+}
+
 TEST_F(Train, OnlyOneAtATimeInAFolder) {
   std::filesystem::create_directory(directory_ / "run");
   const int folder = ::open((directory_ / "run").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "tril checkpoint 1";
 constexpr const char* kFiles[] = {"weights.safetensors", "optimizer.safetensors", "state.json"};
+constexpr uint64_t kMostSteps = 1'000'000'000'000'000'000;
 constexpr const char* kManifest = "manifest.json";
 constexpr std::string_view kTemporary = ".tmp";  // being written, or left behind by a crash
 constexpr std::string_view kReplaced = ".old";   // the same step saved before, until the new one is in place
@@ -177,7 +178,8 @@ std::optional<Path> find_checkpoint(const Path& run, std::vector<std::string>* p
 CheckpointState read_checkpoint_state(const Path& folder) {
   const Path path = folder / kFiles[2];
   const Json json = Json::parse(read_text_file(path), nullptr, false);
-  check_data(json.is_object() && json.contains("step") && json["step"].is_number_unsigned(),
+  check_data(json.is_object() && json.contains("step") && json["step"].is_number_unsigned() &&
+                 json["step"].get<uint64_t>() <= kMostSteps,
              "{}: damaged; use an older checkpoint", path.string());
   CheckpointState state;
   state.step = json["step"].get<int64_t>();
