@@ -2,17 +2,19 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <initializer_list>
 
 namespace tril::cli {
 namespace {
 
-volatile std::sig_atomic_t requests = 0;
+// The handler may run in any thread.
+std::atomic<int> requests = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_signal(int) {
-  if (requests > 0) _exit(130);
-  requests = 1;
+  if (requests.fetch_add(1) > 0) _exit(130);
 }
 
 }  // namespace
