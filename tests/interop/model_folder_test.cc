@@ -293,6 +293,14 @@ TEST_F(ModelFolder, DamageIsNamed) {
       {"h.0.mlp.c_fc.weight", "96", "24"});
 }
 
+TEST_F(ModelFolder, OneFlippedBitIsNoticed) {
+  saved(gpt());
+  std::string bytes = read_text_file(folder() / "model.safetensors");
+  bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
+  write_file_atomic(folder() / "model.safetensors", bytes);
+  expect_refused({"model.safetensors", "checksum", "altered or damaged"});
+}
+
 TEST_F(ModelFolder, ConfigsAreCheckedBeforeTheyAreBelieved) {
   const auto change = [&](const std::function<void(Json&)>& f, const std::vector<std::string>& parts) {
     saved(gpt());

@@ -6,6 +6,7 @@
 
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
+#include "tril/containers/checksum.h"
 #include "tril/containers/safetensors_header.h"
 
 namespace tril {
@@ -151,6 +152,17 @@ SafetensorsFile::SafetensorsFile(const Path& path) : path_(path), file_(path) {
     index_.emplace(e.name, arrays_.size());
     arrays_.push_back({std::move(e.name), std::move(e.dtype), std::move(e.shape), bytes});
   }
+}
+
+void SafetensorsFile::check_checksum() const {
+  const auto written = metadata_.find("crc32");
+  if (written == metadata_.end()) return;
+  const auto data = file_.bytes().subspan(sizeof(uint64_t) + header_of(path_, file_.text()).size());
+  const std::string actual = fmt::format("{:08x}", crc32(data));
+  check_data(
+      actual == written->second,
+      "{}: the data has the checksum {}, the file says {}; it was altered or damaged: use another copy",
+      name_of(path_), actual, printable(written->second));
 }
 
 const NamedArray* SafetensorsFile::find(std::string_view name) const {

@@ -35,6 +35,9 @@ class SafetensorsFile {
   const NamedArray& get(std::string_view name) const;   // throws kData naming file and tensor
   // An F32 array of this shape as a view; throws kData naming both shapes or dtypes.
   ConstView f32(std::string_view name, const Shape& shape) const;
+  // Throws kData if the file carries a checksum of its data and the data does not have it. Reads the whole
+  // file.
+  void check_checksum() const;
   const Path& path() const { return path_; }
 
  private:
@@ -54,7 +57,9 @@ struct NamedView {
   std::string name;
   ConstView view;
 };
+// With `checksum` the metadata also gets "crc32": the CRC-32 of the data in hexadecimal, for
+// check_checksum().
 void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
-                       std::map<std::string, std::string> metadata = {});
+                       std::map<std::string, std::string> metadata = {}, bool checksum = false);
 
 }  // namespace tril

@@ -3,6 +3,7 @@
 
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
+#include "tril/containers/checksum.h"
 #include "tril/containers/safetensors.h"
 
 namespace tril {
@@ -27,6 +28,10 @@ std::string dtype_name(const Path& path, const NamedView& array) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   return name;
+}
+
+std::span<const std::byte> bytes_of(const NamedView& a) {
+  return {a.view.data, static_cast<size_t>(dtype_bytes(a.view.dtype, a.view.elements()))};
 }
 
 void check_writable(const Path& path, const std::vector<const NamedView*>& sorted) {
@@ -70,7 +75,7 @@ std::string header_text(const Path& path, const std::vector<const NamedView*>& s
 }  // namespace
 
 void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
-                       std::map<std::string, std::string> metadata) {
+                       std::map<std::string, std::string> metadata, bool checksum) {
   metadata["format"] = "pt";
   std::vector<const NamedView*> sorted;
   for (const NamedView& a : arrays) sorted.push_back(&a);
@@ -80,6 +85,11 @@ void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
     return a->name < b->name;
   });
   check_writable(path, sorted);
+  if (checksum) {
+    uint32_t crc = 0;
+    for (const NamedView* a : sorted) crc = crc32(bytes_of(*a), crc);
+    metadata["crc32"] = fmt::format("{:08x}", crc);
+  }
   const std::string header = header_text(path, sorted, metadata);
   check_use(header.size() <= 100'000'000,
             "{}: the names need {} bytes, above the format's 100000000; write fewer",
@@ -88,8 +98,7 @@ void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
   const uint64_t size = header.size();
   file.write(std::as_bytes(std::span(&size, 1)));
   file.write(header);
-  for (const NamedView* a : sorted)
-    file.write({a->view.data, static_cast<size_t>(dtype_bytes(a->view.dtype, a->view.elements()))});
+  for (const NamedView* a : sorted) file.write(bytes_of(*a));
   file.commit();
 }
 

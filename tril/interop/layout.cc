@@ -131,14 +131,14 @@ void write_gpt2_weights(const Path& path, const TransformerConfig& config, const
     const bool head = theirs.name.starts_with("lm_head");
     arrays.push_back({head ? theirs.name : "transformer." + theirs.name, view});
   });
-  write_safetensors(path, arrays);
+  write_safetensors(path, arrays, {}, /*checksum=*/true);
 }
 
 void write_tril_weights(const Path& path, const Parameters& parameters) {
   std::vector<NamedView> arrays;
   for (const Parameters::Item& item : parameters.items())
     arrays.push_back({item.info.name, item.weight->value});
-  write_safetensors(path, arrays);
+  write_safetensors(path, arrays, {}, /*checksum=*/true);
 }
 
 void check_weights(const SafetensorsFile& file, const TransformerConfig& config, bool gpt2) {

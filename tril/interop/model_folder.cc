@@ -66,6 +66,7 @@ LoadedModel load_model_folder(const Path& folder, bool gradients) {
   LoadedModel out;
   out.config = read_config_json(folder / kConfig, out.layout);
   const SafetensorsFile file(weights_file(folder));
+  file.check_checksum();
   const bool gpt2 = out.layout == "gpt2";
   check_weights(file, out.config, gpt2);
   out.model = std::make_unique<Transformer>(out.config);
