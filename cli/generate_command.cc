@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/prompt.h"
+#include "tril/base/files.h"
 #include "tril/generate/generate.h"
 #include "tril/interop/model_folder.h"
 #include "tril/text/utf8.h"

@@ -1,7 +1,5 @@
 #include "cli/prompt.h"
 
-#include <cstdio>
-
 #include "tril/base/error.h"
 
 namespace tril::cli {
@@ -17,14 +15,6 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, std::string_view 
   } catch (const Error&) {  // a character tokenizer of a text without line breaks
     return {0};
   }
-}
-
-std::string read_standard_input() {
-  std::string text;
-  char buffer[1 << 16];
-  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) text.append(buffer, got);
-  check_data(std::ferror(stdin) == 0, "standard input cannot be read");
-  return text;
 }
 
 }  // namespace tril::cli

@@ -13,6 +13,4 @@ namespace tril::cli {
 // that, else the first id.
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, std::string_view prompt);
 
-std::string read_standard_input();
-
 }  // namespace tril::cli

@@ -64,6 +64,7 @@ TEST(WindowSampler, AStepIsAFunctionOfSeedStepAndRow) {
   EXPECT_EQ(first, expected);
   EXPECT_NE(starts_of(other.sample(20)), expected);
   EXPECT_NE(starts_of(a.sample(21)), expected);
+  EXPECT_NE(starts_of(a.sample(20 + (int64_t{1} << 32))), expected);
 }
 
 TEST(WindowSampler, TheSmallestText) {

@@ -216,11 +216,11 @@ void AtomicFile::commit() {
   sync_directory(parent_of(path_));
 }
 
-std::string read_text_file(const Path& path) {
-  const Descriptor fd(open_retrying(path, O_RDONLY));
-  if (!fd.is_open()) fail_system(path, "open");
+namespace {
+
+std::string read_to_end(int descriptor, const Path& path) {
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) fail_system(path, "read");
+  if (::fstat(descriptor, &info) != 0) fail_system(path, "read");
   check_data(!S_ISDIR(info.st_mode), "{}: this is a directory; give a file", name_of(path));
   std::string text;
   size_t size = 0;
@@ -228,7 +228,7 @@ std::string read_text_file(const Path& path) {
     // One byte more than the size tells, so that the end of a file is met without growing.
     if (size == text.size())
       text.resize(std::max({size_t{65536}, 2 * size, static_cast<size_t>(info.st_size) + 1}));
-    const ssize_t n = ::read(fd.get(), text.data() + size, std::min(text.size() - size, size_t{1} << 30));
+    const ssize_t n = ::read(descriptor, text.data() + size, std::min(text.size() - size, size_t{1} << 30));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_system(path, "read");
     if (n == 0) break;
@@ -237,6 +237,16 @@ std::string read_text_file(const Path& path) {
   text.resize(size);
   return text;
 }
+
+}  // namespace
+
+std::string read_text_file(const Path& path) {
+  const Descriptor fd(open_retrying(path, O_RDONLY));
+  if (!fd.is_open()) fail_system(path, "open");
+  return read_to_end(fd.get(), path);
+}
+
+std::string read_standard_input() { return read_to_end(STDIN_FILENO, "standard input"); }
 
 void write_file_atomic(const Path& path, std::string_view content) {
   AtomicFile file(path);

@@ -57,6 +57,7 @@ class AtomicFile {
 
 // Also reads pipes and devices, to their end.
 std::string read_text_file(const Path& path);
+std::string read_standard_input();  // to its end
 void write_file_atomic(const Path& path, std::string_view content);
 
 // Appends and hands all to the system (no fsync); for logs.

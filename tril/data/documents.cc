@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <system_error>
 
 #include "tril/base/error.h"
@@ -14,16 +13,6 @@ namespace tril {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-std::string read_standard_input() {
-  std::string text;
-  char block[1 << 16];
-  size_t got = 0;
-  while ((got = std::fread(block, 1, sizeof block, stdin)) > 0) text.append(block, got);
-  check_data(std::ferror(stdin) == 0, "standard input: reading failed after {} bytes; give a file instead",
-             text.size());
-  return text;
-}
 
 // Drops the byte order mark; refuses what is not text.
 std::string checked_text(std::string text, const std::string& name) {

@@ -9,15 +9,15 @@ namespace tril {
 namespace {
 
 size_t checked_elements(int64_t batch, int64_t time) {
-  check_use(batch >= 1 && batch < (int64_t{1} << 32) && time >= 1,
-            "batch {} of windows of {} tokens: both must be at least 1", batch, time);
+  check_use(batch >= 1 && time >= 1, "batch {} of windows of {} tokens: both must be at least 1", batch,
+            time);
   return static_cast<size_t>(checked_multiply(batch, time));
 }
 
 }  // namespace
 
 WindowSampler::WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed)
-    : tokens_(tokens), batch_(batch), time_(time), random_(seed, "windows") {
+    : tokens_(tokens), batch_(batch), time_(time), seed_(seed) {
   const size_t elements = checked_elements(batch, time);
   check_use(std::ssize(tokens) > time,
             "{} tokens hold no window of {} and the token after it; give more text or a smaller --context",
@@ -34,9 +34,9 @@ WindowSampler::WindowSampler(std::span<const int32_t> tokens, int64_t batch, int
 const Batch& WindowSampler::sample(int64_t step) {
   check_use(step >= 0, "window sampler: step {} is negative", step);
   const auto starts = static_cast<uint64_t>(std::ssize(tokens_) - time_);
+  const RandomStream random(seed_, "windows", static_cast<uint64_t>(step));
   for (int64_t row = 0; row < batch_; ++row) {
-    const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(row);
-    const auto start = static_cast<std::ptrdiff_t>(random_.below(draw, starts));
+    const auto start = static_cast<std::ptrdiff_t>(random.below(static_cast<uint64_t>(row), starts));
     std::copy_n(tokens_.begin() + start, time_, inputs_.begin() + row * time_);
     std::copy_n(tokens_.begin() + start + 1, time_, targets_.begin() + row * time_);
   }

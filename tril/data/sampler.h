@@ -22,7 +22,7 @@ class WindowSampler {
  private:
   std::span<const int32_t> tokens_;
   int64_t batch_, time_;
-  RandomStream random_;
+  uint64_t seed_;
   std::vector<int32_t> inputs_, targets_;
   Batch out_;
 };
