@@ -40,9 +40,9 @@ constexpr int kSpins = 2000;
 // Spins, then gives the processor away between looks: with more threads than cores the one waited for may
 // not be running.
 template <class Condition>
-void wait_until(Condition condition) {
+void wait_until(int spins, Condition condition) {
   for (int spin = 0; !condition(); ++spin) {
-    if (spin < kSpins) {
+    if (spin < spins) {
       pause();
     } else {
       std::this_thread::yield();
@@ -53,6 +53,7 @@ void wait_until(Condition condition) {
 }  // namespace
 
 struct ThreadPool::Impl {
+  int spins = 0;
   std::vector<std::thread> workers;
   std::mutex caller;  // held by the outside thread that owns the pool
 
@@ -116,7 +117,7 @@ struct ThreadPool::Impl {
   void loop(int worker) {
     uint64_t seen = 0;
     while (true) {
-      for (int spin = 0; spin < kSpins && job.load(std::memory_order_acquire) == seen && !stop.load(); ++spin)
+      for (int spin = 0; spin < spins && job.load(std::memory_order_acquire) == seen && !stop.load(); ++spin)
         pause();
       if (job.load(std::memory_order_acquire) == seen && !stop.load()) {
         std::unique_lock lock(sleep_mutex);
@@ -133,6 +134,8 @@ struct ThreadPool::Impl {
 
 ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   check_use(threads >= 1 && threads <= 4096, "thread pool: {} threads asked for; give 1 to 4096", threads);
+  // With more threads than cores a spinning one holds up the one it waits for.
+  impl_->spins = threads <= available_threads() ? kSpins : 0;
   impl_->workers.reserve(static_cast<size_t>(threads - 1));
   try {
     for (int w = 1; w < threads; ++w) impl_->workers.emplace_back([impl = impl_.get(), w] { impl->loop(w); });
@@ -175,7 +178,7 @@ void ThreadPool::run(int64_t chunks, FunctionRef<void(int64_t, int)> body) {
     p.wake.notify_all();
   }
   p.work(0);
-  wait_until([&] { return p.done.load(std::memory_order_acquire) == chunks; });
+  wait_until(p.spins, [&] { return p.done.load(std::memory_order_acquire) == chunks; });
   if (p.error) std::rethrow_exception(std::exchange(p.error, nullptr));
 }
 
