@@ -18,9 +18,14 @@ constexpr std::pair<std::string_view, Activation> kGpt2Activations[] = {
     {"gelu", Activation::kGeluErf},
     {"relu", Activation::kRelu}};
 
-constexpr std::pair<const char*, bool TransformerConfig::*> kFlags[] = {
-    {"qkv_bias", &TransformerConfig::qkv_bias},   {"projection_bias", &TransformerConfig::projection_bias},
-    {"mlp_bias", &TransformerConfig::mlp_bias},   {"norm_bias", &TransformerConfig::norm_bias},
+// In a GPT-2 config.json these stand in the object "tril"; other programs have all four, and read zeros.
+constexpr std::pair<const char*, bool TransformerConfig::*> kBiases[] = {
+    {"qkv_bias", &TransformerConfig::qkv_bias},
+    {"projection_bias", &TransformerConfig::projection_bias},
+    {"mlp_bias", &TransformerConfig::mlp_bias},
+    {"norm_bias", &TransformerConfig::norm_bias}};
+
+constexpr std::pair<const char*, bool TransformerConfig::*> kHeadFlags[] = {
     {"tied_head", &TransformerConfig::tied_head}, {"lm_head_bias", &TransformerConfig::lm_head_bias}};
 
 constexpr std::pair<const char*, int64_t TransformerConfig::*> kSizes[] = {
@@ -109,7 +114,7 @@ TransformerConfig read_gpt2(const ConfigFile& file) {
   c.dropout = file.number("resid_pdrop", 0.1f);
   if (file.has("tril")) {
     const ConfigFile own = file.object("tril");
-    for (const auto& [name, field] : kFlags) c.*field = own.flag(name, c.*field);
+    for (const auto& [name, field] : kBiases) c.*field = own.flag(name, c.*field);
   }
   return c;
 }
@@ -119,7 +124,8 @@ TransformerConfig read_tril(const ConfigFile& file) {
   check_data(file.size("format") == 1, "{}: format {} was written by a newer tril", file.where(),
              file.size("format"));
   for (const auto& [name, field] : kSizes) c.*field = file.size(name);
-  for (const auto& [name, field] : kFlags) c.*field = file.flag(name, c.*field);
+  for (const auto& [name, field] : kBiases) c.*field = file.flag(name, c.*field);
+  for (const auto& [name, field] : kHeadFlags) c.*field = file.flag(name, c.*field);
   try {
     c.activation = activation_from_name(file.text("activation"));
   } catch (const Error& error) {
@@ -160,7 +166,7 @@ std::string gpt2_config_json(const TransformerConfig& config, int32_t end_of_tex
   json["tie_word_embeddings"] = true;
   json["scale_attn_weights"] = true;
   json["torch_dtype"] = "float32";
-  for (const auto& [name, field] : kFlags) json["tril"][name] = config.*field;
+  for (const auto& [name, field] : kBiases) json["tril"][name] = config.*field;
   return json.dump(2) + "\n";
 }
 
@@ -171,7 +177,8 @@ std::string tril_config_json(const TransformerConfig& config) {
   json["architecture"] = config.architecture();
   for (const auto& [name, field] : kSizes) json[name] = config.*field;
   json["activation"] = activation_name(config.activation);
-  for (const auto& [name, field] : kFlags) json[name] = config.*field;
+  for (const auto& [name, field] : kBiases) json[name] = config.*field;
+  for (const auto& [name, field] : kHeadFlags) json[name] = config.*field;
   json["scale"] = shortest(config.scale);
   json["dropout"] = shortest(config.dropout);
   return json.dump(2) + "\n";
