@@ -15,7 +15,7 @@ void bench_step(const BenchOptions& options, Executor& executor) {
   o.schedule = "constant";
   o.warmup = 0;
   const TransformerConfig config = model_config(o, preset.vocabulary).resolved();
-  check_memory(config, o.batch);
+  check_memory(config, o, executor.threads());
   std::vector<int32_t> tokens(static_cast<size_t>(o.batch * (o.context + 1)) * 8);
   const RandomStream random(1, "bench tokens");
   for (size_t i = 0; i < tokens.size(); ++i)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/train_options.h"
 #include "tril/base/error.h"
@@ -54,15 +55,29 @@ std::vector<ConfigEntry> read_toml(const std::string& path, std::string_view tex
     std::string name(trimmed(line.substr(0, equals)));
     if (name.size() > 1 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
     const std::string where = fmt::format("{} line {}: {}", path, number, name);
+    check_use(std::none_of(entries.begin(), entries.end(), [&](const auto& e) { return e.name == name; }),
+              "{}: given twice; keep one", where);
     entries.push_back({name, toml_value(trimmed(line.substr(equals + 1)), where), where});
   }
   return entries;
 }
 
 std::vector<ConfigEntry> read_json(const std::string& path, const std::string& text) {
-  const auto root = nlohmann::ordered_json::parse(text, nullptr, false);
+  using Json = nlohmann::ordered_json;
+  std::set<std::string> names;
+  std::string twice;  // the parser itself lets the last of equal names win
+  const auto root = Json::parse(
+      text,
+      [&](int depth, Json::parse_event_t event, Json& parsed) {
+        if (event == Json::parse_event_t::key && depth == 1 &&
+            !names.insert(parsed.get<std::string>()).second)
+          twice = parsed.get<std::string>();
+        return true;
+      },
+      false);
   check_use(!root.is_discarded(), "{}: not valid JSON; write {{\"layers\": 4, ...}}", path);
   check_use(root.is_object(), "{}: the JSON is not an object; write {{\"layers\": 4, ...}}", path);
+  check_use(twice.empty(), "{}: {} is given twice; keep one", path, twice);
   std::vector<ConfigEntry> entries;
   for (const auto& [name, value] : root.items()) {
     const std::string where = fmt::format("{}: {}", path, name);

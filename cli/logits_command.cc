@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -68,6 +69,11 @@ int logits_command(const Arguments& words) {
   Session session(*loaded.model, pool, 1, time, /*with_backward=*/false);
   Tensor logits({time, loaded.config.vocabulary});
   loaded.model->logits(session.context(), batch, session.state(), logits.view());
+  for (int64_t i = 0; i < logits.view().elements(); ++i) {
+    if (!std::isfinite(logits.f32()[i]))
+      fail(ErrorKind::kNumerics, "{}: the logit of token {} at position {} is {}; the weights are damaged",
+           folder, i % loaded.config.vocabulary, i / loaded.config.vocabulary, logits.f32()[i]);
+  }
   write_safetensors(out, {{"logits", logits.view()}});
   if (json)
     std::puts(

@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <limits>
 
 #include "cli/format.h"
 #include "tril/base/error.h"
+#include "tril/train/trainer.h"
 
 namespace tril::cli {
 namespace {
@@ -38,24 +41,23 @@ double available_memory() {
   return bytes;
 }
 
-double estimate_training_bytes(const TransformerConfig& config, int64_t batch) {
-  const auto d = [](int64_t value) { return static_cast<double>(value); };
-  const double C = d(config.channels), V = d(config.vocabulary), F = d(config.mlp_hidden);
-  const double HD = d(config.heads) * d(config.head_size);
-  const double qkv = HD + 2 * d(config.kv_heads) * d(config.head_size);
-  const double block = C * qkv + HD * C + 2 * C * F + 8 * C + F + qkv;
-  const double parameters =
-      (config.tied_head ? 1 : 2) * V * C + d(config.context) * C + d(config.layers) * block;
-  const double rows = d(batch) * d(config.context);
-  const double kept =
-      rows * (d(config.layers) * (2 * C + qkv + HD + F) + C);  // streams, q|k|v, heads, hidden
-  const double scratch = rows * (3 * C + std::max(F, qkv + HD));
-  return 16 * parameters + 4 * (kept + scratch);
+namespace {
+
+// Infinite where a count does not fit 64 bits or the model does not allow the size.
+double training_bytes(const TransformerConfig& config, const TrainOptions& options, int threads) {
+  try {
+    return static_cast<double>(Trainer::plan_memory(config, options, threads).total());
+  } catch (const Error&) {
+    return std::numeric_limits<double>::infinity();
+  }
 }
 
-void check_memory(const TransformerConfig& config, int64_t batch) {
+}  // namespace
+
+void check_memory(const TransformerConfig& given, const TrainOptions& options, int threads) {
+  const TransformerConfig config = given.resolved();
   const double limit = 0.95 * available_memory();
-  const double needed = estimate_training_bytes(config, batch);
+  const double needed = training_bytes(config, options, threads);
   if (needed <= limit) return;
 
   // One size made smaller, the one that is furthest from usual first: the first that suffices is proposed.
@@ -67,14 +69,14 @@ void check_memory(const TransformerConfig& config, int64_t batch) {
   const auto with = [&](auto change) {
     return [=](int64_t value) {
       TransformerConfig smaller = config;
-      int64_t windows = batch;
-      change(smaller, windows, value);
-      return estimate_training_bytes(smaller, windows);
+      TrainOptions with_batch = options;
+      change(smaller, with_batch.batch, value);
+      return training_bytes(smaller, with_batch, threads);
     };
   };
   const Choice choices[] = {
       {"--layers", config.layers, 1, with([](auto& c, auto&, int64_t v) { c.layers = v; })},
-      {"--batch", batch, 1, with([](auto&, auto& b, int64_t v) { b = v; })},
+      {"--batch", options.batch, 1, with([](auto&, auto& b, int64_t v) { b = v; })},
       {"--context", config.context, 8, with([](auto& c, auto&, int64_t v) { c.context = v; })},
       {"--channels", config.channels, config.heads, with([](auto& c, auto&, int64_t v) {
          c.head_size = std::max<int64_t>(v / c.heads, 1);
@@ -103,24 +105,26 @@ void check_memory(const TransformerConfig& config, int64_t batch) {
   }
   fail(ErrorKind::kUse,
        "not enough memory: training {} layers of {} channels ({} heads, context {}, vocabulary {}) with "
-       "--batch {} "
-       "takes {}, {} are available; {}",
-       config.layers, config.channels, config.heads, config.context, config.vocabulary, batch,
-       format_bytes(needed), format_bytes(limit / 0.95), advice);
+       "--batch {} takes {}, {} are available; {}",
+       config.layers, config.channels, config.heads, config.context, config.vocabulary, options.batch,
+       std::isfinite(needed) ? format_bytes(needed) : "more than can be counted", format_bytes(limit / 0.95),
+       advice);
 }
 
-void check_given_sizes(const TrainOptions& o) {
+void check_given_sizes(const TrainOptions& o, int threads) {
   const auto given_or = [](int64_t given, int64_t small) { return given > 0 ? given : small; };
   TransformerConfig c;
   c.layers = given_or(o.layers, 2);
-  c.heads = given_or(o.heads, 1);
+  c.heads = given_or(o.heads, std::max<int64_t>(o.kv_heads, 1));
   c.channels = given_or(o.channels, std::max<int64_t>(64, c.heads));
-  c.head_size = given_or(o.head_size, std::max<int64_t>(c.channels / c.heads, 1));
+  c.head_size = given_or(o.head_size, std::clamp<int64_t>(c.channels / c.heads, 1, 256));
   c.kv_heads = given_or(o.kv_heads, c.heads);
   c.mlp_hidden = given_or(o.mlp_hidden, 4 * c.channels);
   c.context = given_or(o.context, 8);
   c.vocabulary = given_or(o.vocab, 256);
-  check_memory(c, given_or(o.batch, 1));
+  TrainOptions small = o;
+  small.batch = given_or(o.batch, 1);
+  check_memory(c, small, threads);
 }
 
 }  // namespace tril::cli

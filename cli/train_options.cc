@@ -59,7 +59,7 @@ std::vector<Field> make_fields() {
       {"val-fraction", kText, "X", "part of the text kept for validation (0.1)", &O::val_fraction, 0, 0.9},
       {"steps", kLength, "N", "optimizer steps", &O::steps, 1, 1e12},
       {"batch", kLength, "N", "windows of text in a micro-batch", &O::batch, 1, kMany},
-      {"accumulate", kLength, "N", "micro-batches in a step (1)", &O::accumulate, 1, 1e9},
+      {"accumulate", kLength, "N", "micro-batches in a step (1)", &O::accumulate, 1, 1 << 20},
       {"learning-rate", kOptimizer, "X", "largest learning rate (by the size of the model)",
        &O::learning_rate, 1e-12, 100},
       {"min-learning-rate", kOptimizer, "X", "learning rate at the end (a tenth)", &O::min_learning_rate, 0,
@@ -96,6 +96,7 @@ const Field* find_field(std::string_view name) {
 
 // The remaining options; a config file may set them too.
 void set_argument(TrainArguments& out, std::string_view name, std::string_view text, std::string_view where) {
+  check_use(!text.empty(), "{}: the value is empty; give one, or leave it out", where);
   if (name == "out") out.out = text;
   if (name == "preset") out.preset = text;
   if (name == "threads") out.threads = parse_count(where, text, {1, 1024});

@@ -132,7 +132,7 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
   run.out = arguments.out.empty() ? default_out(arguments.data.front()) : Path(arguments.out);
   run.options = arguments.options;
   check_options(run.options);
-  check_given_sizes(run.options);
+  check_given_sizes(run.options, executor.threads());
 
   run.checkpoint = find_checkpoint(run.out, &run.damaged);
   Json stored;
@@ -172,7 +172,7 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
               run.options.min_learning_rate, run.options.learning_rate);
   }
   run.config = model_config(run.options, run.tokenizer->vocabulary()).resolved();
-  check_memory(run.config, run.options.batch);
+  check_memory(run.config, run.options, executor.threads());
 
   Json identity = make_identity(arguments, run);
   if (run.checkpoint) {

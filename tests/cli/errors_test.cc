@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "tests/cli/run_tril.h"
+#include "tril/interop/model_folder.h"
 
 namespace tril::cli_testing {
 namespace {
@@ -107,7 +108,7 @@ TEST_F(Errors, WhateverIsQuotedStaysOneLine) {
 
 TEST_F(Errors, Sizes) {
   expect_error({"train", "text.txt", "--layers", "1000000000"}, 1,
-               {"1000000000 layers", "B are available", "--layers ", "would fit"});
+               {"layers is 1000000000", "between 1 and 10000"});
   expect_error({"train", "text.txt", "--channels", "100000000", "--heads", "1"}, 1,
                {"--channels", "would fit"});
   expect_error({"train", "text.txt", "--batch", "100000000000"}, 1, {"--batch 100000000000", "would fit"});
@@ -141,6 +142,12 @@ TEST_F(Errors, ConfigFiles) {
   expect_error({"train", "text.txt", "--config", "c.json"}, 1, {"c.json", "JSON"});
   expect_error({"train", "text.txt", "--config", "d.json"}, 1, {"d.json: layers", "many"});
   expect_error({"train", "text.txt", "--config", "e.toml"}, 1, {"e.toml line 1: layers"});
+  write_file(directory_ / "f.toml", "layers = 1\nheads = 1\nlayers = 2\n");
+  write_file(directory_ / "g.json", "{\"layers\": 1, \"heads\": 1, \"layers\": 2}");
+  write_file(directory_ / "h.toml", "out = \"\"\n");
+  expect_error({"train", "text.txt", "--config", "f.toml"}, 1, {"f.toml line 3: layers", "twice"});
+  expect_error({"train", "text.txt", "--config", "g.json"}, 1, {"g.json", "layers", "twice"});
+  expect_error({"train", "text.txt", "--config", "h.toml"}, 1, {"h.toml line 1: out", "empty"});
   expect_error({"train", "text.txt", "--config", "none.toml"}, 2, {"none.toml"});
 }
 
@@ -160,6 +167,15 @@ TEST_F(Errors, Models) {
   expect_error({"logits", "model", "--tokens", "1"}, 1, {"--out"});
   expect_error({"logits", "model", "--tokens", "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "--out", "l"}, 1,
                {"17", "16"});
+
+  {
+    const LoadedModel loaded = load_model_folder(model);
+    loaded.parameters->items().back().weight->value.f32()[0] = std::numeric_limits<float>::quiet_NaN();
+    save_model_folder(directory_ / "nan", loaded.config, *loaded.parameters, *loaded.tokenizer);
+  }
+  expect_error({"logits", "nan", "--tokens", "1", "--out", "l"}, 3, {"nan", "token 0 at position 0"});
+  expect_error({"generate", "nan"}, 3, {"logits"});
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "l"));
 
   const std::string weights = read_file(model / "model.safetensors");
   const auto with_weights = [&](const std::string& bytes) { write_file(model / "model.safetensors", bytes); };
