@@ -2,11 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tril/base/parallel.h"
+#include "tril/containers/json.h"
 
 namespace tril::cli {
 
@@ -34,7 +34,7 @@ class Peak {
 class BenchTable {
  public:
   explicit BenchTable(bool json) : json_(json) {}
-  void row(const nlohmann::ordered_json& values);
+  void row(const Json& values);
 
  private:
   bool json_;

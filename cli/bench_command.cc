@@ -8,12 +8,11 @@
 #include "cli/command.h"
 #include "cli/near_name.h"
 #include "tril/base/error.h"
+#include "tril/containers/json.h"
 #include "tril/kernels/machine.h"
 
 namespace tril::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kExamples =
     "  tril bench step --preset char-4x128       whole training steps\n"
@@ -27,7 +26,7 @@ double now() {
 std::string cell(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
-  return value.dump();
+  return to_text(value);
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ double Peak::measure() {
 
 void BenchTable::row(const Json& values) {
   if (json_) {
-    std::puts(values.dump().c_str());
+    std::puts(to_text(values).c_str());
   } else {
     std::string head, line;
     for (const auto& [name, value] : values.items()) {

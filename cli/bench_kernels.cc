@@ -2,6 +2,7 @@
 
 #include "cli/bench.h"
 #include "cli/doctor_checks.h"
+#include "tril/containers/json.h"
 #include "tril/kernels/attention.h"
 #include "tril/kernels/matmul.h"
 #include "tril/tensor/tensor.h"
@@ -9,8 +10,6 @@
 
 namespace tril::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Tensor random_tensor(const char* name, int64_t count) {
   Tensor tensor({count});

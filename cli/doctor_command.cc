@@ -1,19 +1,17 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/doctor_checks.h"
 #include "cli/format.h"
 #include "cli/memory.h"
+#include "tril/containers/json.h"
 #include "tril/kernels/machine.h"
 #include "tril/kernels/matmul.h"
 
 namespace tril::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kExamples =
     "  tril doctor\n"
@@ -31,7 +29,7 @@ Json machine_json(Executor& executor) {
 }
 
 void print_machine(const Json& m) {
-  fmt::print("processor    {}, {} threads, {}\n", m["processor"].get<std::string>(), m["threads"].dump(),
+  fmt::print("processor    {}, {} threads, {}\n", m["processor"].get<std::string>(), to_text(m["threads"]),
              m["instruction_set"].get<std::string>());
   fmt::print("memory       {} available, read at {:.1f} GB/s\n",
              format_bytes(m["available_memory_bytes"].get<double>()),
@@ -78,7 +76,7 @@ int doctor_command(const Arguments& words) {
   }
   report["ok"] = failed == 0;
   if (json)
-    std::puts(report.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::puts(to_text(report).c_str());
   else
     fmt::print("\n{}\n", failed == 0 ? "all checks hold" : fmt::format("{} checks FAILED", failed));
   return failed == 0 ? 0 : 3;

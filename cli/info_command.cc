@@ -1,17 +1,15 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/format.h"
+#include "tril/containers/json.h"
 #include "tril/interop/model_folder.h"
 #include "tril/train/checkpoint.h"
 
 namespace tril::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kExamples =
     "  tril info runs/book\n"
@@ -67,7 +65,7 @@ Json training_json(const std::string& folder) {
   return {{"checkpoint", checkpoint->string()},
           {"step", state.step},
           {"best_validation_loss_nats", state.best_validation_loss},
-          {"run", Json::parse(state.options_json, nullptr, false)}};
+          {"run", parse_json(state.options_json)}};
 }
 
 void print_text(const Json& report) {
@@ -75,13 +73,13 @@ void print_text(const Json& report) {
   fmt::print("{}: {} architecture, {} layout\n", one_line(report["model"].get<std::string>()),
              c["architecture"].get<std::string>(), report["layout"].get<std::string>());
   for (const auto& [name, value] : c.items())
-    fmt::print("  {:<16} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+    fmt::print("  {:<16} {}\n", name, value.is_string() ? value.get<std::string>() : to_text(value));
   const Json& tokenizer = report["tokenizer"];
   if (tokenizer.is_null())
     fmt::print("tokenizer: none\n");
   else
     fmt::print("tokenizer: {}, {} ids, end-of-text {}\n", tokenizer["kind"].get<std::string>(),
-               tokenizer["vocabulary"].dump(), tokenizer["end_of_text"].dump());
+               to_text(tokenizer["vocabulary"]), to_text(tokenizer["end_of_text"]));
   fmt::print("parameters: {}\n", format_count(report["parameters"].get<int64_t>()));
   for (const Json& group : report["groups"]) {
     fmt::print("  {:<20} {:>14}\n", group["name"].get<std::string>(),
@@ -92,9 +90,9 @@ void print_text(const Json& report) {
   }
   const Json& training = report["training"];
   if (!training.is_null())
-    fmt::print("training: step {} in {}, best validation loss {} nats\n", training["step"].dump(),
+    fmt::print("training: step {} in {}, best validation loss {} nats\n", to_text(training["step"]),
                one_line(training["checkpoint"].get<std::string>()),
-               training["best_validation_loss_nats"].dump());
+               to_text(training["best_validation_loss_nats"]));
 }
 
 }  // namespace
@@ -124,7 +122,7 @@ int info_command(const Arguments& words) {
                        {"tokenizer", tokenizer},
                        {"training", training_json(folder)}};
   if (json)
-    std::puts(report.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::puts(to_text(report).c_str());
   else
     print_text(report);
   return 0;

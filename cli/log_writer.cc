@@ -1,6 +1,7 @@
 #include "cli/log_writer.h"
 
 #include "tril/base/error.h"
+#include "tril/containers/json.h"
 #include "tril/train/log.h"
 
 namespace tril::cli {
@@ -11,8 +12,7 @@ constexpr double kFlushSeconds = 1;
 double last_seconds(const std::string& log) {
   if (log.size() < 2) return 0;
   const size_t begin = log.rfind('\n', log.size() - 2);
-  const auto line =
-      nlohmann::json::parse(log.substr(begin == std::string::npos ? 0 : begin + 1), nullptr, false);
+  const auto line = parse_json(log.substr(begin == std::string::npos ? 0 : begin + 1));
   const bool known = line.is_object() && line.contains("seconds") && line["seconds"].is_number();
   return known ? line["seconds"].get<double>() : 0;
 }
@@ -20,7 +20,7 @@ double last_seconds(const std::string& log) {
 }  // namespace
 
 LogWriter::LogWriter(const Path& path, int64_t steps_done) : path_(path) {
-  const RunLog log(path, steps_done);
+  trim_log(path, steps_done);
   if (steps_done > 0 && std::filesystem::exists(path)) seconds_ = last_seconds(read_text_file(path));
 }
 
@@ -31,12 +31,12 @@ LogWriter::~LogWriter() {
   }
 }
 
-nlohmann::ordered_json LogWriter::add(const StepReport& report, int64_t tokens) {
+Json LogWriter::add(const StepReport& report, int64_t tokens) {
   seconds_ += report.seconds;
   waiting_ += report.seconds;
-  auto line = nlohmann::ordered_json::parse(RunLog::line(report, report.step * tokens, seconds_));
+  Json line = log_line(report, report.step * tokens, seconds_);
   line["tokens_per_s"] = static_cast<double>(tokens) / report.seconds;
-  pending_ += line.dump() + "\n";
+  pending_ += to_text(line) + "\n";
   return line;
 }
 

@@ -2,10 +2,10 @@
 // gathered for a moment, and kept when the disk is full until there is room again.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tril/base/files.h"
+#include "tril/containers/json.h"
 #include "tril/train/trainer.h"
 
 namespace tril::cli {
@@ -19,7 +19,7 @@ class LogWriter {
   LogWriter& operator=(const LogWriter&) = delete;
 
   // `tokens` of one step. Returns the line.
-  nlohmann::ordered_json add(const StepReport& report, int64_t tokens);
+  Json add(const StepReport& report, int64_t tokens);
   bool due() const;                            // lines have waited for a second
   void flush();                                // throws kData; the file then ends with a whole line
   double seconds() const { return seconds_; }  // of training, earlier parts of the run included

@@ -1,17 +1,15 @@
 // The other commands: generate, logits, info, corpus, doctor, bench, help.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/cli/run_tril.h"
+#include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
 #include "tril/text/tokenizer.h"
 #include "tril/text/utf8.h"
 
 namespace tril::cli_testing {
 namespace {
-
-using nlohmann::json;
 
 // One byte-level model for all tests of this file: untrained enough to write any byte.
 class Commands : public ::testing::Test {
@@ -96,7 +94,7 @@ TEST_F(Commands, LogitsOfTextAndTokensAgree) {
   const Result text =
       run({"logits", "model", "--text", "The", "--out", "b.safetensors", "--threads", "2", "--json"});
   ASSERT_EQ(text.code, 0) << text.err;
-  EXPECT_EQ(json::parse(text.out)["shape"], json({3, 256}));
+  EXPECT_EQ(parse_json(text.out)["shape"], Json({3, 256}));
   EXPECT_EQ(read_file(*directory_ / "a.safetensors"), read_file(*directory_ / "b.safetensors"));
   const SafetensorsFile file(*directory_ / "a.safetensors");
   const ConstView logits = file.f32("logits", {3, 256});
@@ -106,13 +104,13 @@ TEST_F(Commands, LogitsOfTextAndTokensAgree) {
 TEST_F(Commands, Info) {
   const Result result = run({"info", "model", "--json"});
   ASSERT_EQ(result.code, 0) << result.err;
-  const json info = json::parse(result.out);
+  const Json info = parse_json(result.out);
   EXPECT_EQ(info["config"]["channels"], 16);
   EXPECT_EQ(info["tokenizer"]["kind"], "byte");
   EXPECT_EQ(info["training"]["step"], 2);
   int64_t sum = 0;
-  for (const json& group : info["groups"])
-    for (const json& tensor : group["tensors"]) {
+  for (const Json& group : info["groups"])
+    for (const Json& tensor : group["tensors"]) {
       int64_t elements = 1;
       for (const int64_t size : tensor["shape"]) elements *= size;
       sum += elements;
@@ -135,20 +133,20 @@ TEST_F(Commands, Corpus) {
 TEST_F(Commands, Doctor) {
   const Result result = run({"doctor", "--json", "--threads", "1"});
   ASSERT_EQ(result.code, 0) << result.out << result.err;
-  const json report = json::parse(result.out);
+  const Json report = parse_json(result.out);
   EXPECT_TRUE(report["ok"]);
   EXPECT_GE(report["checks"].size(), 14u);
   EXPECT_GT(report["machine"]["fma_peak_gflops"], 1);
-  for (const json& check : report["checks"]) EXPECT_TRUE(check["ok"]) << check.dump();
+  for (const Json& check : report["checks"]) EXPECT_TRUE(check["ok"]) << to_text(check);
 }
 
 TEST_F(Commands, BenchKeys) {
   const auto rows = [&](const std::vector<std::string>& arguments) {
     const Result result = run(arguments);
     EXPECT_EQ(result.code, 0) << result.err;
-    std::vector<json> lines;
+    std::vector<Json> lines;
     std::istringstream text(result.out);
-    for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
+    for (std::string line; std::getline(text, line);) lines.push_back(parse_json(line));
     return lines;
   };
   const auto step = rows({"bench", "step", "--preset", "names-1x16", "--seconds", "0.01", "--json"});

@@ -177,9 +177,9 @@ TEST(Safetensors, AFailedWriteKeepsTheOldFile) {
   a.f32()[0] = 1;
   write_safetensors(dir / "f", {{"a", a}});
   a.f32()[0] = 2;
-  std::filesystem::create_directory(dir / "f.tmp");
-  expect_error(ErrorKind::kData, {"/f.tmp: cannot write: Is a directory; choose another name, or move away"},
-               [&] {
+  std::filesystem::create_directory(dir / "f.tril-tmp");
+  expect_error(ErrorKind::kData,
+               {"/f.tril-tmp: cannot write: Is a directory; choose another name, or move away"}, [&] {
                  write_safetensors(dir / "f", {{"a", a}});
                });
   EXPECT_EQ(SafetensorsFile(dir / "f").f32("a", {2}).f32()[0], 1);

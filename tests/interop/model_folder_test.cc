@@ -5,17 +5,15 @@
 
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/compare.h"
+#include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
 #include "tril/generate/generate.h"
 #include "tril/train/trainer.h"
 
 namespace tril {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kText = "the quick brown fox jumps over the lazy dog. the dog sleeps. ";
 
@@ -132,9 +130,9 @@ class ModelFolder : public ::testing::Test {
     tensors.write(weights());
   }
   void change_config(const std::function<void(Json&)>& change) {
-    Json json = Json::parse(read_text_file(config_path()));
+    Json json = parse_json(read_text_file(config_path()));
     change(json);
-    write_file_atomic(config_path(), json.dump());
+    write_file_atomic(config_path(), to_text(json));
   }
   void expect_refused(const std::vector<std::string>& parts) {
     try {
@@ -221,7 +219,7 @@ TEST_F(ModelFolder, Gpt2FilesAreAsHuggingFaceWritesThem) {
     for (int64_t i = 0; i < in * out; ++i)
       ASSERT_EQ(theirs.f32()[i], ours[i % out * in + i / out]) << our_name;
   }
-  const Json json = Json::parse(read_text_file(config_path()));
+  const Json json = parse_json(read_text_file(config_path()));
   EXPECT_EQ(json["architectures"], Json({"GPT2LMHeadModel"}));
   EXPECT_EQ(json["model_type"], "gpt2");
   EXPECT_EQ(json["activation_function"], "gelu_new");

@@ -96,9 +96,9 @@ TEST(CompareOptions, SaysWhatDiffersAndWhetherItMatters) {
   here.keep = 5;
   const auto differences = compare_options(there, here);
   ASSERT_EQ(differences.size(), 2u);
-  EXPECT_EQ(differences[0].message(), "--layers is 2 there, 6 here");
+  EXPECT_EQ(differences[0].name + differences[0].there + differences[0].here, "layers26");
   EXPECT_TRUE(differences[0].exact_resume);
-  EXPECT_EQ(differences[1].message(), "--keep is 2 there, 5 here");
+  EXPECT_EQ(differences[1].name + differences[1].there + differences[1].here, "keep25");
   EXPECT_FALSE(differences[1].exact_resume);
 }
 

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 #include "tril/containers/checksum.h"
+#include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
 
 namespace tril {
@@ -12,8 +12,8 @@ namespace {
 // JSON text of a string; nlohmann-json refuses what is not UTF-8.
 std::string quoted(const Path& path, const std::string& text) {
   try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
+    return Json(text).dump();
+  } catch (const Json::exception&) {
     fail(ErrorKind::kUse, "{}: cannot write the name \"{}\": it is not UTF-8; rename it",
          printable(path.native(), 4096), printable(text));
   }

@@ -1,14 +1,12 @@
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tril/containers/json.h"
 #include "tril/interop/layout.h"
 #include "tril/interop/model_folder.h"
 
 namespace tril {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr float kNormEpsilon = 1e-5f;  // of kernels/layer_norm.h
 
@@ -34,13 +32,10 @@ constexpr std::pair<const char*, int64_t TransformerConfig::*> kSizes[] = {
     {"heads", &TransformerConfig::heads},           {"kv_heads", &TransformerConfig::kv_heads},
     {"head_size", &TransformerConfig::head_size},   {"mlp_hidden", &TransformerConfig::mlp_hidden}};
 
-Json shortest(float value) { return Json::parse(fmt::format("{}", value)); }
-
 // A config.json and its values, each checked.
 class ConfigFile {
  public:
-  explicit ConfigFile(const Path& path)
-      : path_(path.string()), json_(Json::parse(read_text_file(path), nullptr, false)) {
+  explicit ConfigFile(const Path& path) : path_(path.string()), json_(parse_json(read_text_file(path))) {
     check_data(json_.is_object(), "{}: not a JSON object", path_);
   }
   ConfigFile(std::string where, Json json) : path_(std::move(where)), json_(std::move(json)) {
@@ -57,23 +52,23 @@ class ConfigFile {
   int64_t size(const char* key) const {
     const Json& v = value(key);
     check_data(v.is_number_unsigned() && v.get<uint64_t>() <= uint64_t{1} << 40,
-               "{}: \"{}\" is {}; a whole number from 0 is expected", path_, key, v.dump());
+               "{}: \"{}\" is {}; a whole number from 0 is expected", path_, key, to_text(v));
     return v.get<int64_t>();
   }
   bool flag(const char* key, bool missing) const {
     if (!has(key)) return missing;
     check_data(value(key).is_boolean(), "{}: \"{}\" is {}; true or false is expected", path_, key,
-               value(key).dump());
+               to_text(value(key)));
     return value(key).get<bool>();
   }
   float number(const char* key, float missing) const {
     if (!has(key)) return missing;
     check_data(value(key).is_number(), "{}: \"{}\" is {}; a number is expected", path_, key,
-               value(key).dump());
+               to_text(value(key)));
     return value(key).get<float>();
   }
   std::string text(const char* key) const {
-    check_data(value(key).is_string(), "{}: \"{}\" is {}; text is expected", path_, key, value(key).dump());
+    check_data(value(key).is_string(), "{}: \"{}\" is {}; text is expected", path_, key, to_text(value(key)));
     return value(key).get<std::string>();
   }
   void refuse_flag(const char* key, bool only) const {
@@ -167,7 +162,7 @@ std::string gpt2_config_json(const TransformerConfig& config, int32_t end_of_tex
   json["scale_attn_weights"] = true;
   json["torch_dtype"] = "float32";
   for (const auto& [name, field] : kBiases) json["tril"][name] = config.*field;
-  return json.dump(2) + "\n";
+  return to_text(json, 2) + "\n";
 }
 
 std::string tril_config_json(const TransformerConfig& config) {
@@ -181,7 +176,7 @@ std::string tril_config_json(const TransformerConfig& config) {
   for (const auto& [name, field] : kHeadFlags) json[name] = config.*field;
   json["scale"] = shortest(config.scale);
   json["dropout"] = shortest(config.dropout);
-  return json.dump(2) + "\n";
+  return to_text(json, 2) + "\n";
 }
 
 TransformerConfig read_config_json(const Path& path, std::string& layout) {

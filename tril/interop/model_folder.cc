@@ -1,13 +1,10 @@
 #include "tril/interop/model_folder.h"
 
-#include <nlohmann/json.hpp>
-
+#include "tril/containers/json.h"
 #include "tril/interop/layout.h"
 
 namespace tril {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
@@ -20,14 +17,14 @@ std::string tokenizer_config_json(const Tokenizer& tokenizer, int64_t context) {
   json["model_max_length"] = context;
   json["clean_up_tokenization_spaces"] = false;
   if (tokenizer.end_of_text() >= 0) json["bos_token"] = json["eos_token"] = kEndOfText;
-  return json.dump(2) + "\n";
+  return to_text(json, 2) + "\n";
 }
 
 std::string generation_config_json(int32_t end_of_text) {
   Json json;
   json["_from_model_config"] = true;
   if (end_of_text >= 0) json["bos_token_id"] = json["eos_token_id"] = end_of_text;
-  return json.dump(2) + "\n";
+  return to_text(json, 2) + "\n";
 }
 
 Path weights_file(const Path& folder) {

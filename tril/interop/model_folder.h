@@ -1,4 +1,5 @@
-// A model is a folder: config.json, model.safetensors, tokenizer.json.
+// A model is a folder: config.json, model.safetensors, tokenizer.json; for other programs also
+// tokenizer_config.json and, in the GPT-2 layout, generation_config.json.
 //
 // Where Hugging Face's GPT-2 can express the architecture exactly (tanh GELU, erf GELU or ReLU; head size C /
 // H; as many key/value heads as heads; tied head without bias) the folder uses its names and layout and opens
@@ -15,7 +16,7 @@ namespace tril {
 
 bool expressible_as_gpt2(const TransformerConfig& config);
 
-// Writes the three files, each atomically, config and tokenizer before weights.
+// Writes the files, each atomically, the weights last.
 void save_model_folder(const Path& folder, const TransformerConfig& config, const Parameters& parameters,
                        const Tokenizer& tokenizer);
 

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "tril/containers/checksum.h"
+#include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
 
 namespace tril {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "tril checkpoint 1";
 constexpr const char* kFiles[] = {"weights.safetensors", "optimizer.safetensors", "state.json"};
@@ -81,11 +79,11 @@ void write_state(const Path& path, const CheckpointState& state) {
   json["step"] = state.step;
   json["best_validation_loss"] =
       std::isfinite(state.best_validation_loss) ? Json(state.best_validation_loss) : Json(nullptr);
-  Json options = Json::parse(state.options_json.empty() ? "null" : state.options_json, nullptr, false);
+  Json options = parse_json(state.options_json.empty() ? "null" : state.options_json);
   check_use(!options.is_discarded(), "checkpoint {}: the options are not JSON: {}", path.string(),
             state.options_json);
   json["options"] = std::move(options);
-  write_file_atomic(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file_atomic(path, to_text(json, 1) + "\n");
 }
 
 void write_manifest(const Path& folder) {
@@ -95,7 +93,7 @@ void write_manifest(const Path& folder) {
     const MappedFile file(folder / name);
     json["files"][name] = {{"bytes", file.bytes().size()}, {"crc32", hex32(crc32(file.bytes()))}};
   }
-  write_file_atomic(folder / kManifest, json.dump(1) + "\n");
+  write_file_atomic(folder / kManifest, to_text(json, 1) + "\n");
 }
 
 void load_array(const SafetensorsFile& file, const std::string& name, const View& out) {
@@ -145,7 +143,7 @@ void save_checkpoint(const Path& run, const Parameters& parameters, const Optimi
 
 std::string checkpoint_damage(const Path& folder) try {
   if (!std::filesystem::exists(folder / kManifest)) return "manifest.json is missing";
-  const Json manifest = Json::parse(read_text_file(folder / kManifest), nullptr, false);
+  const Json manifest = parse_json(read_text_file(folder / kManifest));
   if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object())
     return "manifest.json is damaged";
   if (manifest.value("format", Json()) != kFormat) return "manifest.json has a format that is not known here";
@@ -157,7 +155,7 @@ std::string checkpoint_damage(const Path& folder) try {
     const MappedFile file(folder / name);
     if (entry["bytes"] != file.bytes().size())
       return fmt::format("{} has {} bytes, the manifest says {}", name, file.bytes().size(),
-                         entry["bytes"].dump());
+                         to_text(entry["bytes"]));
     if (entry["crc32"] != hex32(crc32(file.bytes())))
       return fmt::format("{} does not have the checksum of the manifest", name);
   }
@@ -177,7 +175,7 @@ std::optional<Path> find_checkpoint(const Path& run, std::vector<std::string>* p
 
 CheckpointState read_checkpoint_state(const Path& folder) {
   const Path path = folder / kFiles[2];
-  const Json json = Json::parse(read_text_file(path), nullptr, false);
+  const Json json = parse_json(read_text_file(path));
   check_data(json.is_object() && json.contains("step") && json["step"].is_number_unsigned() &&
                  json["step"].get<uint64_t>() <= kMostSteps,
              "{}: damaged; use an older checkpoint", path.string());
@@ -185,7 +183,7 @@ CheckpointState read_checkpoint_state(const Path& folder) {
   state.step = json["step"].get<int64_t>();
   const Json best = json.value("best_validation_loss", Json());
   if (best.is_number()) state.best_validation_loss = best.get<double>();
-  state.options_json = json.value("options", Json()).dump();
+  state.options_json = to_text(json.value("options", Json()));
   return state;
 }
 

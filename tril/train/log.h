@@ -5,21 +5,16 @@
 #pragma once
 
 #include "tril/base/files.h"
+#include "tril/containers/json.h"
 #include "tril/train/trainer.h"
 
 namespace tril {
 
-class RunLog {
- public:
-  // Continues at `steps_done`: later lines (of a run that went on and was lost) and a torn last line go.
-  RunLog(const Path& path, int64_t steps_done);
-  // `tokens`: trained on so far; `seconds`: of the whole run so far.
-  void append(const StepReport& report, int64_t tokens, double seconds);
+// `tokens`: trained on so far; `seconds`: of the whole run so far.
+Json log_line(const StepReport& report, int64_t tokens, double seconds);
 
-  static std::string line(const StepReport& report, int64_t tokens, double seconds);
-
- private:
-  Path path_;
-};
+// Keeps the lines up to `steps_done`: later ones (of a run that went on and was lost) and a torn last line
+// go. A file that is not there stays so. Throws kData if it cannot be read or written.
+void trim_log(const Path& path, int64_t steps_done);
 
 }  // namespace tril

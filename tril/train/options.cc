@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numbers>
 #include <type_traits>
 
+#include "tril/containers/json.h"
+
 namespace tril {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Every option once: its name on the command line, and the field.
 template <class Options, class Visit>
@@ -52,10 +51,7 @@ void visit_options(Options& o, Visit&& visit) {
 constexpr std::string_view kMayChange[] = {"eval-every", "eval-batches", "save-every", "sample-every",
                                            "keep"};
 
-Json to_json(float value) {
-  // The shortest decimal that is this float, not the float's double: 0.1, not 0.10000000149011612.
-  return std::isfinite(value) ? Json::parse(fmt::format("{}", value)) : Json(nullptr);
-}
+Json to_json(float value) { return shortest(value); }
 template <class T>
 Json to_json(const T& value) {
   return value;
@@ -153,11 +149,11 @@ TransformerConfig model_config(const TrainOptions& o, int64_t vocabulary) {
 std::string options_to_json(const TrainOptions& options) {
   Json out = Json::object();
   visit_options(options, [&](const char* name, const auto& field) { out[name] = to_json(field); });
-  return out.dump(2, ' ', false, Json::error_handler_t::replace);
+  return to_text(out, 2);
 }
 
 void options_from_json(std::string_view text, std::string_view source, TrainOptions& options) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
+  const Json json = parse_json(text);
   check_use(json.is_object(), "{}: not a JSON object; write {{\"layers\": 4, ...}}", source);
   std::vector<std::string> known;
   TrainOptions result = options;
@@ -168,7 +164,7 @@ void options_from_json(std::string_view text, std::string_view source, TrainOpti
       from_json(json[name], field);
     } catch (const std::exception&) {
       fail(ErrorKind::kUse, "{}: \"{}\" is {}; its type or range is wrong, see tril train --help", source,
-           name, json[name].dump());
+           name, to_text(json[name]));
     }
   });
   for (const auto& [key, value] : json.items()) {
@@ -177,10 +173,6 @@ void options_from_json(std::string_view text, std::string_view source, TrainOpti
               key);
   }
   options = result;
-}
-
-std::string OptionDifference::message() const {
-  return fmt::format("--{} is {} there, {} here", name, there, here);
 }
 
 std::vector<OptionDifference> compare_options(const TrainOptions& there, const TrainOptions& here) {
@@ -193,7 +185,7 @@ std::vector<OptionDifference> compare_options(const TrainOptions& there, const T
     const Json own = to_json(field);
     if (own == other) return;
     const bool exact = std::find(std::begin(kMayChange), std::end(kMayChange), name) == std::end(kMayChange);
-    differences.push_back({name, other.dump(), own.dump(), exact});
+    differences.push_back({name, to_text(other), to_text(own), exact});
   });
   return differences;
 }

@@ -53,10 +53,9 @@ std::string options_to_json(const TrainOptions& options);
 void options_from_json(std::string_view json, std::string_view source, TrainOptions& options);
 
 struct OptionDifference {
-  std::string name;             // "layers"
-  std::string there, here;      // the values as JSON
-  bool exact_resume;            // a run that changes it is another run; false: how often to look, save, keep
-  std::string message() const;  // "--layers is 4 there, 6 here"
+  std::string name;         // "layers"
+  std::string there, here;  // the values as JSON
+  bool exact_resume;        // a run that changes it is another run; false: how often to look, save, keep
 };
 std::vector<OptionDifference> compare_options(const TrainOptions& there, const TrainOptions& here);
 
