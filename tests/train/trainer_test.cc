@@ -223,6 +223,7 @@ TEST(Trainer, DropoutDiffersFromStepToStepAndWithinAStep) {
   WindowSampler sampler(corpus.train, o.batch, o.context, 1);
   const Batch batch = sampler.sample(0);
   const auto losses = [&](std::span<const Batch> batches) {
+    o.accumulate = std::ssize(batches);
     Trainer trainer(small_config(o), o, corpus, executor);
     return std::pair{trainer.step_on(batches).loss, trainer.step_on(batches).loss};  // in this order
   };
@@ -239,6 +240,7 @@ TEST(Trainer, DropoutDiffersFromStepToStepAndWithinAStep) {
 std::vector<float> after_step(int64_t rows, const std::vector<Batch>& micro_batches, double* loss) {
   TrainOptions o = small_options();
   o.batch = rows;
+  o.accumulate = std::ssize(micro_batches);
   o.epsilon = 1e-2f;  // so that the update is smooth in the gradient
   const Corpus corpus = small_corpus();
   SerialExecutor executor;
@@ -297,6 +299,17 @@ TEST(Accumulation, NothingToLearnIsRefused) {
   batch.loss_mask = mask.data();
   double loss = 0;
   expect_contains(error_of(ErrorKind::kUse, [&] { after_step(4, {batch}, &loss); }), "loss masks");
+}
+
+TEST(Accumulation, RefusesAnotherNumberOfBatches) {
+  const TrainOptions o = small_options();
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  Trainer trainer(small_config(o), o, corpus, executor);
+  WindowSampler sampler(corpus.train, o.batch, o.context, 1);
+  const Batch batch = sampler.sample(0);
+  const Batch twice[] = {batch, batch};
+  expect_contains(error_of(ErrorKind::kUse, [&] { trainer.step_on(twice); }), "2 micro-batches");
 }
 
 TEST(Accumulation, OfTheSamplersBatches) {

@@ -28,14 +28,21 @@ struct Cut {
   int64_t blocks() const { return across * down; }
 };
 
+// Sizes that only a dry run sees may have products beyond 64 bits.
+double volume(int64_t m, int64_t n, int64_t k = 1) {
+  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
 // Reading B once takes as long as about 16 multiply-adds with each of its elements.
 int64_t tasks_wanted(int64_t m, int64_t n, int64_t k) {
-  return std::clamp<int64_t>(std::max<int64_t>(m, 16) * n * k / kLeastWork, 1, kEnoughTasks);
+  const double tasks = volume(std::max<int64_t>(m, 16), n, k) / kLeastWork;
+  return static_cast<int64_t>(std::clamp<double>(tasks, 1, kEnoughTasks));
 }
 
 int64_t depth_of_chunks(int64_t m, int64_t n, int64_t k) {
-  const int64_t blocks = m <= kFewRows ? divide_up(n, kFewRowsColumns) : divide_up(m * n, kGoodArea);
-  const int64_t least_depth = m * n <= kSmallArea ? kLeastDepthOfSmall : kLeastDepth;
+  const auto enough_blocks = static_cast<int64_t>(std::min<double>(volume(m, n) / kGoodArea, kEnoughTasks));
+  const int64_t blocks = m <= kFewRows ? divide_up(n, kFewRowsColumns) : enough_blocks + 1;
+  const int64_t least_depth = volume(m, n) <= kSmallArea ? kLeastDepthOfSmall : kLeastDepth;
   const int64_t chunks = std::min(tasks_wanted(m, n, k) / blocks, k / least_depth);
   return chunks <= 1 ? k : round_up(divide_up(k, chunks), 16);
 }
@@ -83,7 +90,7 @@ Engine choose_engine(const Product& p) {
 #ifdef TRIL_ONEDNN
   const bool suits_tiles = !turned_a && (turned_b || p.n <= 80);
   const bool colliding = p.lda % 512 == 0 || p.ldb % 512 == 0;
-  if (!suits_tiles && !colliding && p.m * p.n * p.k > kLeastWork) return {matmul_onednn, false};
+  if (!suits_tiles && !colliding && volume(p.m, p.n, p.k) > kLeastWork) return {matmul_onednn, false};
 #endif
   return {matmul_tiles, !turned_a};
 }
@@ -116,7 +123,7 @@ void add_partials(Executor& executor, const Product& p, int64_t partials, const 
 
 int64_t matmul_workspace(int64_t m, int64_t n, int64_t k) {
   if (m <= 0 || n <= 0 || k <= 0) return 0;
-  return (divide_up(k, depth_of_chunks(m, n, k)) - 1) * m * n;
+  return checked_multiply(checked_multiply(divide_up(k, depth_of_chunks(m, n, k)) - 1, m), n);
 }
 
 void matmul(Executor& executor, const Product& p, float* workspace, Epilogue epilogue) {

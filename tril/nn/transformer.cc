@@ -114,7 +114,10 @@ void Transformer::head_loss(const Context& context, const Batch& batch, State& s
   const int64_t chunk = head_chunk_rows(rows, v);
   const View logits = context.scratch.allocate({chunk, v});  // (chunk, V)
   Weight& head = config_.tied_head ? token_embedding : lm_head;
-  for (int64_t n = 0; n < rows; n += chunk) {
+  // All chunks but the last are alike: a dry run counts the first and the last.
+  const int64_t last = (rows - 1) / chunk * chunk;
+  const int64_t step = context.scratch.is_dry() ? std::max(chunk, last) : chunk;
+  for (int64_t n = 0; n < rows; n += step) {
     const int64_t count = std::min(chunk, rows - n);
     const float* const x = normed.f32() + n * c;
     // logits = normed W^T + b

@@ -112,7 +112,8 @@ void choose_intervals(TrainOptions& o, const RunFacts& facts) {
   set(o.eval_every, std::clamp<int64_t>(o.steps / 20, 1, 1000));
   // Evaluation costs a third of training: at most about 5 % of the run, and no more than there is.
   const int64_t windows = std::max<int64_t>(divide_up(facts.validation_tokens, o.batch * o.context), 1);
-  set(o.eval_batches, std::min(windows, std::max<int64_t>(4, o.eval_every * o.accumulate * 15 / 100)));
+  const double batches = static_cast<double>(o.eval_every) * static_cast<double>(o.accumulate) * 15 / 100;
+  set(o.eval_batches, std::min(windows, static_cast<int64_t>(std::clamp(batches, 4.0, 1e15))));
   set(o.save_every, std::min<int64_t>(o.steps, std::max<int64_t>(o.eval_every, 100)));
   set(o.sample_every, std::max<int64_t>(o.steps / 5, 1));
 }

@@ -78,6 +78,9 @@ StepReport Trainer::step() {
 }
 
 StepReport Trainer::step_on(std::span<const Batch> micro_batches) {
+  check_use(std::ssize(micro_batches) == options_.accumulate,
+            "trainer: {} micro-batches for a step of accumulate = {}", micro_batches.size(),
+            options_.accumulate);
   const auto start = std::chrono::steady_clock::now();
   int64_t counted = 0;
   for (const Batch& batch : micro_batches) {
@@ -119,9 +122,8 @@ void Trainer::report_non_finite(double loss, double norm) {
                           bad, view.f32()[bad]);
       parameters_.zero_gradients();
       fail(ErrorKind::kNumerics,
-           "step {}: loss {}, gradient norm {}; {}. This step was not applied; resume from the last "
-           "checkpoint "
-           "with a lower --learning-rate or a --clip",
+           "step {}: loss {}, gradient norm {}; {}. This step was not applied; go on from the last "
+           "checkpoint with --resume and a lower --learning-rate or --clip 1, or start anew with them",
            steps_done_ + 1, loss, norm, where);
     }
   }
@@ -169,9 +171,8 @@ void Trainer::save(const Path& run, const std::string& options_json) {
     const int64_t bad = first_bad(executor_, item.weight->value);
     if (bad >= 0) {
       fail(ErrorKind::kNumerics,
-           "step {}: weight {} is {} at element {}; not saved, the older checkpoints stay. Resume from the "
-           "last one "
-           "with a lower --learning-rate",
+           "step {}: weight {} is {} at element {}; not saved, the older checkpoints stay. Go on from "
+           "the last one with --resume and a lower --learning-rate, or start anew with it",
            steps_done_, item.info.name, item.weight->value.f32()[bad], bad);
     }
   }
@@ -188,14 +189,20 @@ Trainer::Memory Trainer::plan_memory(const TransformerConfig& config, const Trai
   Memory out;
   out.parameters = parameters.bytes();
   out.gradients = parameters.gradient_bytes();
-  out.moments = 2 * parameters.bytes();
+  out.moments = checked_multiply(2, parameters.bytes());
   for (const bool backward : {true, false}) {
     if (!backward && options.val_fraction == 0) continue;
     const SessionBytes bytes = session_bytes(model, threads, options.batch, model.config().context, backward);
-    out.activations += bytes.saved;
-    out.scratch += bytes.scratch;
+    out.activations = checked_add(out.activations, bytes.saved);
+    out.scratch = checked_add(out.scratch, bytes.scratch);
   }
+  out.total();
   return out;
+}
+
+int64_t Trainer::Memory::total() const {
+  const int64_t weights = checked_add(checked_add(parameters, gradients), moments);
+  return checked_add(weights, checked_add(activations, scratch));
 }
 
 }  // namespace tril

@@ -50,6 +50,7 @@ class Trainer {
   Evaluation evaluate();
   // As step(), with the caller's batches instead of the sampler's, each (B, T) of the options. The loss is
   // the mean over all counted targets of all of them; the batches' own `counted_targets` are not used.
+  // Throws kUse unless there are `accumulate` of them.
   StepReport step_on(std::span<const Batch> micro_batches);
 
   int64_t steps_done() const { return steps_done_; }
@@ -61,11 +62,11 @@ class Trainer {
   // Throws kNumerics, and writes nothing, if a weight is not finite.
   void save(const Path& run, const std::string& options_json);
 
-  struct Memory {
+  struct Memory {  // bytes
     int64_t parameters = 0, gradients = 0, moments = 0, activations = 0, scratch = 0;
-    int64_t total() const { return parameters + gradients + moments + activations + scratch; }
+    int64_t total() const;
   };
-  // What a run will take, counted dry: nothing is allocated.
+  // What a run will take, counted dry: nothing is allocated. Throws kUse where a sum does not fit 64 bits.
   static Memory plan_memory(const TransformerConfig& config, const TrainOptions& options, int threads);
 
  private:
