@@ -86,7 +86,7 @@ TEST(Files, WithoutCommitTheOldFileStays) {
     AtomicFile file(dir / "f");
     file.write("half of the new");
     EXPECT_EQ(read_text_file(dir / "f"), "old");
-    EXPECT_EQ(names_in(dir.path()), (Names{"f", "f.tmp"}));
+    EXPECT_EQ(names_in(dir.path()), (Names{"f", "f.tril-tmp"}));
   }
   EXPECT_EQ(read_text_file(dir / "f"), "old");
   EXPECT_EQ(names_in(dir.path()), Names{"f"});
@@ -94,7 +94,7 @@ TEST(Files, WithoutCommitTheOldFileStays) {
 
 TEST(Files, LeftOverTemporaryIsReplaced) {
   const TemporaryDirectory dir;
-  append_to_file(dir / "f.tmp", "a longer text that a killed process left behind");
+  append_to_file(dir / "f.tril-tmp", "a longer text that a killed process left behind");
   write_file_atomic(dir / "f", "new");
   EXPECT_EQ(read_text_file(dir / "f"), "new");
   EXPECT_EQ(names_in(dir.path()), Names{"f"});
@@ -216,10 +216,10 @@ TEST(Files, PipesAreReadAsStreamsAndNotMapped) {
 TEST(Files, TemporaryThatIsALinkIsNotFollowed) {
   const TemporaryDirectory dir;
   write_file_atomic(dir / "precious", "keep");
-  fs::create_symlink(dir / "precious", dir / "f.tmp");
-  expect_error(ErrorKind::kData, {"/f.tmp: cannot write: "}, [&] { write_file_atomic(dir / "f", "x"); });
+  fs::create_symlink(dir / "precious", dir / "f.tril-tmp");
+  expect_error(ErrorKind::kData, {"/f.tril-tmp: cannot write: "}, [&] { write_file_atomic(dir / "f", "x"); });
   EXPECT_EQ(read_text_file(dir / "precious"), "keep");
-  EXPECT_EQ(names_in(dir.path()), (Names{"f.tmp", "precious"}));
+  EXPECT_EQ(names_in(dir.path()), (Names{"f.tril-tmp", "precious"}));
 }
 
 // The administrator may write everything, so the test becomes nobody while this lives.

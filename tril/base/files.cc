@@ -143,7 +143,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 AtomicFile::AtomicFile(const Path& path) : path_(path), temporary_(path) {
-  temporary_ += ".tmp";
+  temporary_ += ".tril-tmp";
   check_data(path.has_filename(), "{}: a file name is missing; give one", name_of(path));
   struct stat old {};
   const bool exists = ::stat(system_path(path), &old) == 0;
@@ -232,6 +232,10 @@ std::string read_to_end(int descriptor, const Path& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_system(path, "read");
     if (n == 0) break;
+    // /dev/zero and its like never end.
+    check_data(
+        size > 0 || !S_ISCHR(info.st_mode) || std::memchr(text.data(), 0, static_cast<size_t>(n)) == nullptr,
+        "{}: a device without text", name_of(path));
     size += static_cast<size_t>(n);
   }
   text.resize(size);

@@ -30,11 +30,11 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// A file that appears whole or not at all: written beside its place as "<name>.tmp", fsynced, renamed over
-// the old one, the directory fsynced. Without commit(), or when a call throws, the temporary is removed and
-// the old file stays. A link is replaced, not followed. An old file's permissions are kept; one that may not
-// be written, a directory, a pipe or a device is refused, and so is a file that another AtomicFile is writing
-// at the same time.
+// A file that appears whole or not at all: written beside its place as "<name>.tril-tmp", fsynced, renamed
+// over the old one, the directory fsynced. Without commit(), or when a call throws, the temporary is removed
+// and the old file stays. A link is replaced, not followed. An old file's permissions are kept; one that may
+// not be written, a directory, a pipe or a device is refused, and so is a file that another AtomicFile is
+// writing at the same time.
 class AtomicFile {
  public:
   explicit AtomicFile(const Path& path);
