@@ -14,6 +14,7 @@ void bench_step(const BenchOptions& options, Executor& executor) {
   o.learning_rate = 3e-4f;
   o.schedule = "constant";
   o.warmup = 0;
+  o.val_fraction = 0;
   const TransformerConfig config = model_config(o, preset.vocabulary).resolved();
   check_memory(config, o, executor.threads());
   std::vector<int32_t> tokens(static_cast<size_t>(o.batch * (o.context + 1)) * 8);

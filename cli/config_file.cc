@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/train_options.h"
 #include "tril/base/error.h"
 #include "tril/base/files.h"
+#include "tril/containers/json.h"
 
 namespace tril::cli {
 namespace {
@@ -26,7 +26,12 @@ std::string toml_value(std::string_view text, const std::string& where) {
   size_t at = 1;
   if (quote == '"' || quote == '\'') {
     for (; at < text.size() && text[at] != quote; ++at) {
-      if (quote == '"' && text[at] == '\\' && at + 1 < text.size()) ++at;
+      if (quote == '"' && text[at] == '\\' && at + 1 < text.size()) {
+        ++at;
+        check_use(text[at] == '"' || text[at] == '\\',
+                  "{}: the escape \\{} cannot be read here; write 'single quotes', in which \\ is itself",
+                  where, text[at]);
+      }
       value += text[at];
     }
     check_use(at < text.size(), "{}: the quote {} is not closed", where, quote);
@@ -53,37 +58,27 @@ std::vector<ConfigEntry> read_toml(const std::string& path, std::string_view tex
     const size_t equals = line.find('=');
     check_use(equals != std::string_view::npos, "{} line {}: '{}' is not `name = value`", path, number, line);
     std::string name(trimmed(line.substr(0, equals)));
-    if (name.size() > 1 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
+    const bool quoted = name.size() > 1 && name.front() == name.back() && (name[0] == '"' || name[0] == '\'');
+    if (quoted) name = name.substr(1, name.size() - 2);
+    check_use(!name.empty(), "{} line {}: no name before =", path, number);
     const std::string where = fmt::format("{} line {}: {}", path, number, name);
-    check_use(std::none_of(entries.begin(), entries.end(), [&](const auto& e) { return e.name == name; }),
-              "{}: given twice; keep one", where);
     entries.push_back({name, toml_value(trimmed(line.substr(equals + 1)), where), where});
   }
   return entries;
 }
 
 std::vector<ConfigEntry> read_json(const std::string& path, const std::string& text) {
-  using Json = nlohmann::ordered_json;
-  std::set<std::string> names;
-  std::string twice;  // the parser itself lets the last of equal names win
-  const auto root = Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t event, Json& parsed) {
-        if (event == Json::parse_event_t::key && depth == 1 &&
-            !names.insert(parsed.get<std::string>()).second)
-          twice = parsed.get<std::string>();
-        return true;
-      },
-      false);
+  std::string repeated;
+  const Json root = parse_json(text, &repeated);
   check_use(!root.is_discarded(), "{}: not valid JSON; write {{\"layers\": 4, ...}}", path);
   check_use(root.is_object(), "{}: the JSON is not an object; write {{\"layers\": 4, ...}}", path);
-  check_use(twice.empty(), "{}: {} is given twice; keep one", path, twice);
+  check_use(repeated.empty(), "{}: {} is given twice; keep one", path, repeated);
   std::vector<ConfigEntry> entries;
   for (const auto& [name, value] : root.items()) {
     const std::string where = fmt::format("{}: {}", path, name);
     check_use(value.is_primitive() && !value.is_null(),
               "{}: only text, numbers, true and false can be read here", where);
-    entries.push_back({name, value.is_string() ? value.get<std::string>() : value.dump(), where});
+    entries.push_back({name, value.is_string() ? value.get<std::string>() : to_text(value), where});
   }
   return entries;
 }
@@ -95,7 +90,13 @@ std::vector<ConfigEntry> read_config_file(const std::string& path) {
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // a byte order mark
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool json = path.ends_with(".json") || (first != std::string::npos && text[first] == '{');
-  return json ? read_json(path, text) : read_toml(path, text);
+  std::vector<ConfigEntry> entries = json ? read_json(path, text) : read_toml(path, text);
+  std::set<std::string> names;
+  for (ConfigEntry& entry : entries) {
+    std::replace(entry.name.begin(), entry.name.end(), '_', '-');
+    check_use(names.insert(entry.name).second, "{}: given twice; keep one", entry.where);
+  }
+  return entries;
 }
 
 }  // namespace tril::cli

@@ -14,8 +14,10 @@ namespace tril::cli {
 FolderLock::FolderLock(const Path& folder) {
   make_directories(folder);
   // Better now than after the hours until the first save.
-  check_data(::access(folder.c_str(), W_OK) == 0, "{}: cannot be written: {}; give another --out",
-             folder.string(), std::generic_category().message(errno));
+  if (::access(folder.c_str(), W_OK) != 0) {
+    const std::string reason = std::generic_category().message(errno);
+    fail(ErrorKind::kData, "{}: cannot be written: {}; give another --out", folder.string(), reason);
+  }
   descriptor_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // File systems without locks give other errors, and no protection.
   if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;

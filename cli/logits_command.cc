@@ -2,9 +2,9 @@
 
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
 #include "tril/interop/model_folder.h"
 #include "tril/nn/session.h"
@@ -49,6 +49,11 @@ int logits_command(const Arguments& words) {
   check_use(!folder.empty(), "tril logits: no model given; usage: tril logits MODEL --tokens IDS --out FILE");
   check_use(line.given("--tokens") != line.given("--text"), "tril logits: give either --tokens or --text");
   check_use(!out.empty(), "tril logits: no --out FILE given");
+  check_use(out != "-", "tril logits: --out needs a file; safetensors cannot be written to standard output");
+  std::error_code missing;
+  check_use(!std::filesystem::exists(out, missing) ||
+                !std::filesystem::equivalent(std::filesystem::absolute(out).parent_path(), folder, missing),
+            "--out {}: this is a file of the model; give another name", out);
 
   LoadedModel loaded = load_model_folder(folder);
   std::vector<int32_t> tokens = parse_tokens(token_text);
@@ -77,9 +82,7 @@ int logits_command(const Arguments& words) {
   write_safetensors(out, {{"logits", logits.view()}});
   if (json)
     std::puts(
-        nlohmann::ordered_json{{"out", out}, {"tokens", tokens}, {"shape", {time, loaded.config.vocabulary}}}
-            .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-            .c_str());
+        to_text({{"out", out}, {"tokens", tokens}, {"shape", {time, loaded.config.vocabulary}}}).c_str());
   else
     fmt::print("logits ({}, {}) written to {}\n", time, loaded.config.vocabulary, out);
   return 0;

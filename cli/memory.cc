@@ -31,100 +31,147 @@ double free_of_machine() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
 }
 
+// Of the control group's use: copies of files, which go when memory is needed.
+double reclaimable() {
+  std::ifstream file("/sys/fs/cgroup/memory.stat");
+  std::string name;
+  for (double bytes = 0; file >> name >> bytes;)
+    if (name == "inactive_file") return bytes;
+  return 0;
+}
+
 }  // namespace
 
 double available_memory() {
   double bytes = free_of_machine();
-  const double limit = read_number("/sys/fs/cgroup/memory.max");
+  const double limit = read_number("/sys/fs/cgroup/memory.max");  // "max": none
   const double used = read_number("/sys/fs/cgroup/memory.current");
-  if (limit > 0 && used >= 0) bytes = std::min(bytes, std::max(limit - used, 0.0));
+  if (limit > 0 && used >= 0) bytes = std::min(bytes, std::max(limit - used + reclaimable(), 0.0));
   return bytes;
 }
 
 namespace {
 
-// Infinite where a count does not fit 64 bits or the model does not allow the size.
+// A part of what is free stays free: for the text, and for what else runs.
+constexpr double kUsable = 0.95;
+// A proposal leaves more, since what is free changes from one moment to the next.
+constexpr double kProposed = 0.85;
+
+double planned_bytes(TransformerConfig config, int64_t layers, const TrainOptions& options, int threads) {
+  config.layers = layers;
+  return static_cast<double>(Trainer::plan_memory(config, options, threads).total());
+}
+
+// Infinite where a count does not fit 64 bits or the model does not allow the size. Every layer after the
+// first adds the same.
 double training_bytes(const TransformerConfig& config, const TrainOptions& options, int threads) {
   try {
-    return static_cast<double>(Trainer::plan_memory(config, options, threads).total());
+    config.resolved();
+    const double one = planned_bytes(config, 1, options, threads);
+    const double two = planned_bytes(config, 2, options, threads);
+    return one + static_cast<double>(config.layers - 1) * (two - one);
   } catch (const Error&) {
     return std::numeric_limits<double>::infinity();
   }
+}
+
+// One size made smaller: of those that suffice alone the one that is largest beside GPT-2's.
+struct Proposal {
+  const char* name = "";
+  int64_t fits = 0;  // 0: no size alone suffices
+};
+
+Proposal propose(const TransformerConfig& config, const TrainOptions& options, int threads, double limit) {
+  struct Choice {
+    const char* name;
+    int64_t now, usual, step;
+    std::function<void(TransformerConfig&, TrainOptions&, int64_t)> set;
+  };
+  const Choice choices[] = {
+      {"--layers", config.layers, 12, 1, [](auto& c, auto&, int64_t v) { c.layers = v; }},
+      {"--batch", options.batch, 64, 1, [](auto&, auto& o, int64_t v) { o.batch = v; }},
+      {"--context", config.context, 1024, 8, [](auto& c, auto&, int64_t v) { c.context = v; }},
+      {"--channels", config.channels, 768, config.heads,
+       [](auto& c, auto&, int64_t v) {
+         // What follows the channels unless it is given.
+         if (c.head_size == c.channels / c.heads) c.head_size = std::max<int64_t>(v / c.heads, 1);
+         if (c.mlp_hidden == 4 * c.channels) c.mlp_hidden = 4 * v;
+         c.channels = v;
+       }},
+      {"--mlp-hidden", config.mlp_hidden, 3072, 1, [](auto& c, auto&, int64_t v) { c.mlp_hidden = v; }},
+      {"--head-size", config.head_size, 64, 1, [](auto& c, auto&, int64_t v) { c.head_size = v; }},
+      {"--vocab", config.vocabulary, 50257, 256, [](auto& c, auto&, int64_t v) { c.vocabulary = v; }},
+  };
+  Proposal best;
+  double most = 0;
+  for (const Choice& choice : choices) {
+    int64_t fits = 0, fails = choice.now;
+    while (fails - fits > 1) {
+      const int64_t middle = fits + (fails - fits) / 2;
+      TransformerConfig smaller = config;
+      TrainOptions with_batch = options;
+      choice.set(smaller, with_batch, middle);
+      (training_bytes(smaller, with_batch, threads) <= limit ? fits : fails) = middle;
+    }
+    fits = fits / choice.step * choice.step;
+    const double excess = static_cast<double>(choice.now) / static_cast<double>(choice.usual);
+    if (fits > 0 && excess > most) {
+      most = excess;
+      best = {choice.name, fits};
+    }
+  }
+  return best;
+}
+
+std::string bytes_text(double bytes) {
+  return std::isfinite(bytes) ? format_bytes(bytes) : "more than can be counted";
 }
 
 }  // namespace
 
 void check_memory(const TransformerConfig& given, const TrainOptions& options, int threads) {
   const TransformerConfig config = given.resolved();
-  const double limit = 0.95 * available_memory();
+  const double free = available_memory();
   const double needed = training_bytes(config, options, threads);
-  if (needed <= limit) return;
-
-  // One size made smaller, the one that is furthest from usual first: the first that suffices is proposed.
-  struct Choice {
-    const char* name;
-    int64_t now, step;
-    std::function<double(int64_t)> bytes;
-  };
-  const auto with = [&](auto change) {
-    return [=](int64_t value) {
-      TransformerConfig smaller = config;
-      TrainOptions with_batch = options;
-      change(smaller, with_batch.batch, value);
-      return training_bytes(smaller, with_batch, threads);
-    };
-  };
-  const Choice choices[] = {
-      {"--layers", config.layers, 1, with([](auto& c, auto&, int64_t v) { c.layers = v; })},
-      {"--batch", options.batch, 1, with([](auto&, auto& b, int64_t v) { b = v; })},
-      {"--context", config.context, 8, with([](auto& c, auto&, int64_t v) { c.context = v; })},
-      {"--channels", config.channels, config.heads, with([](auto& c, auto&, int64_t v) {
-         c.head_size = std::max<int64_t>(v / c.heads, 1);
-         c.mlp_hidden = 4 * v;
-         c.channels = v;
-       })},
-      {"--mlp-hidden", config.mlp_hidden, 1, with([](auto& c, auto&, int64_t v) { c.mlp_hidden = v; })},
-      {"--head-size", config.head_size, 1, with([](auto& c, auto&, int64_t v) { c.head_size = v; })},
-      {"--vocab", config.vocabulary, 256, with([](auto& c, auto&, int64_t v) { c.vocabulary = v; })},
-  };
-  std::string advice =
-      "use smaller sizes, such as --layers 4 --heads 4 --channels 256 --context 256 --batch 16";
-  double best = 0;
-  for (const Choice& choice : choices) {
-    int64_t fits = 0, fails = choice.now;
-    while (fails - fits > 1) {
-      const int64_t middle = fits + (fails - fits) / 2;
-      (choice.bytes(middle) <= limit ? fits : fails) = middle;
-    }
-    fits = fits / choice.step * choice.step;
-    const double ratio = fits > 0 ? static_cast<double>(choice.now) / static_cast<double>(fits) : 0;
-    if (ratio > best) {
-      best = ratio;
-      advice = fmt::format("{} {} would fit", choice.name, fits);
-    }
-  }
+  if (needed <= kUsable * free) return;
+  const Proposal proposal = propose(config, options, threads, kProposed * free);
   fail(ErrorKind::kUse,
        "not enough memory: training {} layers of {} channels ({} heads, context {}, vocabulary {}) with "
-       "--batch {} takes {}, {} are available; {}",
+       "--batch {} takes {}, {} can be used; {}",
        config.layers, config.channels, config.heads, config.context, config.vocabulary, options.batch,
-       std::isfinite(needed) ? format_bytes(needed) : "more than can be counted", format_bytes(limit / 0.95),
-       advice);
+       bytes_text(needed), format_bytes(kUsable * free),
+       proposal.fits > 0
+           ? fmt::format("{} {} would fit", proposal.name, proposal.fits)
+           : "use smaller sizes, such as --layers 4 --heads 4 --channels 256 --context 256 --batch 16");
 }
 
 void check_given_sizes(const TrainOptions& o, int threads) {
   const auto given_or = [](int64_t given, int64_t small) { return given > 0 ? given : small; };
   TransformerConfig c;
-  c.layers = given_or(o.layers, 2);
+  c.layers = given_or(o.layers, 1);
   c.heads = given_or(o.heads, std::max<int64_t>(o.kv_heads, 1));
   c.channels = given_or(o.channels, std::max<int64_t>(64, c.heads));
-  c.head_size = given_or(o.head_size, std::clamp<int64_t>(c.channels / c.heads, 1, 256));
+  // Heads that are not given will be as many as the channels need.
+  const int64_t head_size = o.heads > 0 ? 0 : std::clamp<int64_t>(c.channels / c.heads, 1, 256);
+  c.head_size = given_or(o.head_size, o.channels > 0 ? head_size : c.channels / c.heads);
   c.kv_heads = given_or(o.kv_heads, c.heads);
   c.mlp_hidden = given_or(o.mlp_hidden, 4 * c.channels);
   c.context = given_or(o.context, 8);
   c.vocabulary = given_or(o.vocab, 256);
+  c = c.resolved();
   TrainOptions small = o;
   small.batch = given_or(o.batch, 1);
-  check_memory(c, small, threads);
+  const double free = available_memory();
+  const double needed = training_bytes(c, small, threads);
+  if (needed <= kUsable * free) return;
+  const Proposal proposal = propose(c, small, threads, kProposed * free);
+  fail(ErrorKind::kUse,
+       "not enough memory: with the sizes that are given, and the others as small as can be, training takes "
+       "{}, "
+       "{} can be used; {}",
+       bytes_text(needed), format_bytes(kUsable * free),
+       proposal.fits > 0 ? fmt::format("{} can be at most {}", proposal.name, proposal.fits)
+                         : "use smaller sizes");
 }
 
 }  // namespace tril::cli

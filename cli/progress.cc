@@ -33,8 +33,7 @@ Progress::Progress(int64_t steps, int64_t step_tokens, double step_flops, double
       steps_(steps),
       step_tokens_(step_tokens),
       step_flops_(step_flops),
-      peak_gflops_(peak_gflops),
-      started_(now()) {}
+      peak_gflops_(peak_gflops) {}
 
 double Progress::tokens_per_second() const {
   return seconds_per_step_ > 0 ? static_cast<double>(step_tokens_) / seconds_per_step_ : 0;

@@ -32,7 +32,7 @@ class Progress {
   const int64_t steps_, step_tokens_;
   const double step_flops_, peak_gflops_;
   double seconds_per_step_ = 0;  // exponential average over about a second
-  double last_shown_ = -1e9, last_line_ = -1e9, started_ = 0;
+  double last_shown_ = -1e9, last_line_ = -1e9;
   std::optional<Evaluation> validation_;
   bool line_open_ = false, output_gone_ = false;
 };

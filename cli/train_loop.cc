@@ -1,7 +1,6 @@
 #include "cli/train_loop.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/folder_lock.h"
 #include "cli/format.h"
@@ -10,6 +9,7 @@
 #include "cli/prompt.h"
 #include "cli/signals.h"
 #include "cli/train_report.h"
+#include "tril/containers/json.h"
 #include "tril/generate/generate.h"
 #include "tril/interop/model_folder.h"
 #include "tril/text/utf8.h"
@@ -17,7 +17,6 @@
 namespace tril::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr int64_t kSampleTokens = 60;
 
 // One run from its first step to its last; every output goes through here.
@@ -135,7 +134,8 @@ class Loop {
   void stopped() {
     const std::string out = one_line(run_.out.string());
     if (progress_.output_gone() || output_gone_)
-      fail(ErrorKind::kData, "standard output was closed: stopped after step {} of {}, saved in {}",
+      fail(ErrorKind::kData,
+           "standard output cannot be written any more: stopped after step {} of {}, saved in {}",
            trainer_.steps_done(), o_.steps, out);
     if (arguments_.json) return print_event("stopped", {{"step", trainer_.steps_done()}, {"out", out}});
     fmt::print("stopped after step {} of {}; saved in {}. The same command again goes on.\n",
@@ -160,7 +160,7 @@ class Loop {
   void print_event(const char* event, const Json& values) {
     Json line = {{"event", event}};
     line.update(values);
-    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = to_text(line);
     if (std::puts(text.c_str()) < 0 || std::fflush(stdout) != 0) output_gone_ = true;
   }
 
@@ -185,10 +185,15 @@ void complete_model_folder(const TrainRun& run, Executor& executor) {
     const auto time = std::filesystem::last_write_time(path, missing);
     return missing ? std::filesystem::file_time_type::min() : time;
   };
+  const auto whole = [&] {
+    try {
+      return load_model_folder(run.out).tokenizer != nullptr;
+    } catch (const Error&) {
+      return false;
+    }
+  };
   // The weights are written last, after the save.
-  if (written(run.out / "model.safetensors") >= written(*run.checkpoint / "manifest.json") &&
-      std::filesystem::exists(run.out / "config.json") && std::filesystem::exists(run.out / "tokenizer.json"))
-    return;
+  if (written(run.out / "model.safetensors") >= written(*run.checkpoint / "manifest.json") && whole()) return;
   const FolderLock lock(run.out);
   Trainer trainer(run.config, run.options, run.corpus, executor);
   trainer.resume(*run.checkpoint);

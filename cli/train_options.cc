@@ -106,17 +106,11 @@ void set_argument(TrainArguments& out, std::string_view name, std::string_view t
 
 const std::vector<std::string> kArguments = {"out", "preset", "threads", "tokens", "hours"};
 
-std::string canonical(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 void check_config_name(const ConfigEntry& entry) {
-  const std::string name = canonical(entry.name);
-  if (find_field(name) || std::count(kArguments.begin(), kArguments.end(), name)) return;
+  if (find_field(entry.name) || std::count(kArguments.begin(), kArguments.end(), entry.name)) return;
   std::vector<std::string> names = kArguments;
   for (const Field& field : train_fields()) names.push_back(field.name);
-  fail(ErrorKind::kUse, "{}: unknown option{}", entry.where, suggestion(name, names));
+  fail(ErrorKind::kUse, "{}: unknown option{}", entry.where, suggestion(entry.name, names));
 }
 
 // --steps, --tokens and --hours each set the length of the run: the command line's over the config file's
@@ -124,8 +118,7 @@ void check_config_name(const ConfigEntry& entry) {
 void settle_length(const CommandLine& line, const std::vector<ConfigEntry>& entries, TrainArguments& out) {
   const auto in_line = [&](const std::string& name) { return line.given("--" + name); };
   const auto in_file = [&](const std::string& name) {
-    return std::any_of(entries.begin(), entries.end(),
-                       [&](const auto& e) { return canonical(e.name) == name; });
+    return std::any_of(entries.begin(), entries.end(), [&](const auto& e) { return e.name == name; });
   };
   const std::vector<std::string> names = {"steps", "tokens", "hours"};
   const bool line_decides = std::any_of(names.begin(), names.end(), in_line);
@@ -224,13 +217,14 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
               name);
   }
   check_use(!out.data.empty(), "tril train: no text given; usage: tril train FILE... (tril train --help)");
+  check_use(std::count(out.data.begin(), out.data.end(), "-") < 2, "tril train: - is given twice");
   out.program = words.program;
   out.threads = available_threads();
   std::vector<ConfigEntry> entries;
   if (!out.config.empty()) entries = read_config_file(out.config);
   for (const ConfigEntry& entry : entries) {
     check_config_name(entry);
-    set_argument(out, canonical(entry.name), entry.value, entry.where);
+    set_argument(out, entry.name, entry.value, entry.where);
   }
   for (const std::string& name : kArguments)
     if (line.given("--" + name)) set_argument(out, name, raw[name].text, "--" + name);
@@ -245,7 +239,7 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
       out.given.insert(name);
     }
   };
-  for (const ConfigEntry& entry : entries) set(canonical(entry.name), entry.value, entry.where);
+  for (const ConfigEntry& entry : entries) set(entry.name, entry.value, entry.where);
   for (const Field& field : train_fields()) {
     const bool flag = std::holds_alternative<Field::Of<bool>>(field.member);
     if (line.given("--" + field.name))
@@ -253,6 +247,13 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
           "--" + field.name);
   }
   settle_length(line, entries, out);
+  // A preset's warm-up is for the preset's length.
+  const bool warmup_given = line.given("--warmup") || std::any_of(entries.begin(), entries.end(),
+                                                                  [](auto& e) { return e.name == "warmup"; });
+  if (!out.preset.empty() && !warmup_given && out.options.warmup >= out.options.steps) {
+    out.options.warmup = -1;
+    out.given.erase("warmup");
+  }
   return true;
 }
 

@@ -1,16 +1,14 @@
 #include "cli/train_report.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/format.h"
+#include "tril/containers/json.h"
 #include "tril/kernels/machine.h"
 #include "tril/kernels/matmul.h"
 
 namespace tril::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // A step reaches about this part of the speed of one large product; the progress line then measures.
 constexpr double kStepEfficiency = 0.7;
@@ -63,9 +61,9 @@ void print_json(const TrainArguments& arguments, const TrainRun& run, const Plan
       {"instruction_set", instruction_set()},
       {"fma_peak_gflops", run.machine.fma_peak_gflops},
       {"matmul_gflops", run.machine.matmul_gflops},
-      {"options", Json::parse(options_to_json(run.options))},
+      {"options", parse_json(options_to_json(run.options))},
   };
-  std::puts(line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  std::puts(to_text(line).c_str());
 }
 
 std::string program_and_data(const TrainArguments& arguments, const TrainRun& run) {
@@ -106,7 +104,8 @@ void print_plan(const TrainArguments& arguments, const TrainRun& run) {
   line("training",
        fmt::format("{} steps of {} tokens ({:.3g} passes over the data), learning rate {}; about {}",
                    format_count(o.steps), format_count(plan.step_tokens),
-                   static_cast<double>(o.steps * plan.step_tokens) / static_cast<double>(corpus.train.size()),
+                   static_cast<double>(o.steps) * static_cast<double>(plan.step_tokens) /
+                       static_cast<double>(corpus.train.size()),
                    o.learning_rate, format_duration(plan.seconds)));
   line("machine", fmt::format("{} thread{}, {}, {:.0f} GFLOP/s peak, products by {} at {:.0f}",
                               arguments.threads, plural(arguments.threads), instruction_set(),
@@ -131,7 +130,7 @@ std::string generate_line(const TrainArguments& arguments, const TrainRun& run) 
 void print_already_finished(const TrainArguments& arguments, const TrainRun& run) {
   if (arguments.json) {
     const Json line = {{"event", "finished"}, {"out", run.out.string()}, {"step", run.steps_done}};
-    std::puts(line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::puts(to_text(line).c_str());
     return;
   }
   fmt::print(

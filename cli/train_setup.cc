@@ -1,15 +1,12 @@
 #include "cli/train_setup.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/memory.h"
+#include "tril/containers/json.h"
 #include "tril/kernels/machine.h"
 #include "tril/train/defaults.h"
 
 namespace tril::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Path default_out(const std::string& data) {
   if (data == "-") return Path("runs") / "stdin";
@@ -39,12 +36,17 @@ TrainOptions with_stored(const TrainArguments& arguments, const Json& stored, co
   Json open = stored.at("options");
   for (const std::string& name : arguments.given) open.erase(name);
   TrainOptions options = arguments.options;
-  options_from_json(open.dump(), source, options);
+  options_from_json(to_text(open), source, options);
+  // A new rate takes the lowest one with it.
+  const float before = stored.at("options").value("learning-rate", 0.0f);
+  if (arguments.given.contains("learning-rate") && !arguments.given.contains("min-learning-rate") &&
+      before > 0)
+    options.min_learning_rate *= options.learning_rate / before;
   return options;
 }
 
 Json read_identity(const Path& checkpoint) {
-  const Json stored = Json::parse(read_checkpoint_state(checkpoint).options_json, nullptr, false);
+  const Json stored = parse_json(read_checkpoint_state(checkpoint).options_json);
   const auto has = [](const Json& json, const char* name, auto type) {
     return json.is_object() && json.contains(name) && (json[name].*type)();
   };
@@ -59,7 +61,7 @@ Json read_identity(const Path& checkpoint) {
 
 Json make_identity(const TrainArguments& arguments, const TrainRun& run) {
   Json identity;
-  identity["options"] = Json::parse(options_to_json(run.options));
+  identity["options"] = parse_json(options_to_json(run.options));
   identity["tokens"] = arguments.tokens;
   identity["hours"] = arguments.hours;
   identity["data"] = {{"fingerprint", run.corpus.fingerprint},
@@ -73,25 +75,30 @@ Json make_identity(const TrainArguments& arguments, const TrainRun& run) {
 void check_same_run(const TrainArguments& arguments, const TrainRun& run, const Json& stored,
                     const Json& now) {
   TrainOptions before;
-  options_from_json(stored["options"].dump(), run.checkpoint->string(), before);
+  options_from_json(to_text(stored["options"]), run.checkpoint->string(), before);
   std::string differences;
   const auto differ = [&](const std::string& name, const std::string& there, const std::string& here) {
     differences += fmt::format("{}{} was {}, now {}", differences.empty() ? "" : "; ", name, there, here);
   };
   for (const OptionDifference& difference : compare_options(before, run.options)) {
     if (!difference.exact_resume) continue;
-    const bool longer = difference.name == "steps" && run.options.steps > before.steps && arguments.resume;
-    if (!longer) differ("--" + difference.name, difference.there, difference.here);
+    // Asked for by --resume, a run may be made longer, and one that diverged may go on with other rates.
+    const bool longer = difference.name == "steps" && run.options.steps > before.steps;
+    const bool rate = difference.name == "learning-rate" || difference.name == "min-learning-rate" ||
+                      difference.name == "clip";
+    if (!arguments.resume || !(longer || rate))
+      differ("--" + difference.name, difference.there, difference.here);
   }
   for (const char* name : {"tokens", "hours"}) {
     if (now.at(name) != 0 && stored.value(name, Json(0)) != now.at(name))
-      differ(fmt::format("--{}", name), stored.value(name, Json(0)).dump(), now.at(name).dump());
+      differ(fmt::format("--{}", name), to_text(stored.value(name, Json(0))), to_text(now.at(name)));
   }
   const Json& data = stored["data"];
   if (data != now["data"])
-    differ(
-        "the text", fmt::format("{} tokens ({})", data["train_tokens"].dump(), data["fingerprint"].dump()),
-        fmt::format("{} tokens ({})", now["data"]["train_tokens"].dump(), now["data"]["fingerprint"].dump()));
+    differ("the text",
+           fmt::format("{} tokens ({})", to_text(data["train_tokens"]), to_text(data["fingerprint"])),
+           fmt::format("{} tokens ({})", to_text(now["data"]["train_tokens"]),
+                       to_text(now["data"]["fingerprint"])));
   if (stored.value("tokenizer", "") != now["tokenizer"])
     differ("the tokenizer", stored.value("tokenizer", ""), now["tokenizer"].get<std::string>());
   check_use(differences.empty(),
@@ -170,6 +177,9 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
     check_use(run.options.min_learning_rate <= run.options.learning_rate,
               "--min-learning-rate {} is above --learning-rate {}; give a smaller one",
               run.options.min_learning_rate, run.options.learning_rate);
+    check_use(run.options.warmup < run.options.steps || run.options.warmup == 0,
+              "--warmup {}: the run has {} steps and would end before it; give a smaller one",
+              run.options.warmup, run.options.steps);
   }
   run.config = model_config(run.options, run.tokenizer->vocabulary()).resolved();
   check_memory(run.config, run.options, executor.threads());
@@ -179,7 +189,7 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
     check_same_run(arguments, run, stored, identity);
     for (const char* name : {"tokens", "hours"}) identity[name] = stored.value(name, Json(0));
   }
-  run.identity = identity.dump();
+  run.identity = to_text(identity);
   return run;
 }
 

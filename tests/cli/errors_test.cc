@@ -110,8 +110,16 @@ TEST_F(Errors, Sizes) {
   expect_error({"train", "text.txt", "--layers", "1000000000"}, 1,
                {"layers is 1000000000", "between 1 and 10000"});
   expect_error({"train", "text.txt", "--channels", "100000000", "--heads", "1"}, 1,
-               {"--channels", "would fit"});
-  expect_error({"train", "text.txt", "--batch", "100000000000"}, 1, {"--batch 100000000000", "would fit"});
+               {"head size is 100000000"});
+  expect_error({"train", "text.txt", "--batch", "100000000000"}, 1, {"--batch can be at most"});
+  expect_error({"train", "text.txt", "--preset", "gpt2-b4t1024", "--batch", "100000000"}, 1,
+               {"--batch can be at most"});
+  // More bytes, and more parameters, than 64 bits count.
+  expect_error({"train", "text.txt", "--channels", "200000000", "--heads", "1", "--head-size", "64"}, 1,
+               {"more than can be counted", "--channels can be at most"});
+  expect_error({"train", "text.txt", "--channels", "2000000000", "--heads", "1", "--head-size", "64"}, 1,
+               {"size overflow"});
+  expect_error({"train", "text.txt", "--channels", "1000000", "--heads", "1"}, 1, {"head size is 1000000"});
   expect_error({"train", "text.txt", "--layers", "99999999999999999999"}, 1, {"--layers", "too large"});
   expect_error({"train", "text.txt", "--layers", "0"}, 1, {"--layers 0"});
   expect_error({"train", "text.txt", "--layers", "-5"}, 1, {"--layers -5"});
@@ -122,6 +130,9 @@ TEST_F(Errors, Sizes) {
   expect_error({"train", "text.txt", "--learning-rate", "-1"}, 1, {"--learning-rate -1"});
   expect_error({"train", "text.txt", "--dropout", "1"}, 1, {"--dropout 1"});
   expect_error({"train", "text.txt", "--steps", "10", "--tokens", "100"}, 1, {"--steps", "--tokens"});
+  expect_error(train_arguments({"--steps", "5", "--warmup", "100"}), 1, {"--warmup 100", "5 steps"});
+  expect_error({"train", "-", "-"}, 1, {"- is given twice"});
+  expect_error({"train", "/dev/zero"}, 2, {"/dev/zero", "device"});
   expect_error({"train", "text.txt", "--threads", "0"}, 1, {"--threads 0"});
   expect_error({"train", "text.txt", "--arch", "gtp"}, 1, {"'gtp'", "did you mean gpt?"});
   expect_error({"train", "text.txt", "--preset", "huge"}, 1, {"huge", "char-4x128"});
@@ -145,9 +156,17 @@ TEST_F(Errors, ConfigFiles) {
   write_file(directory_ / "f.toml", "layers = 1\nheads = 1\nlayers = 2\n");
   write_file(directory_ / "g.json", "{\"layers\": 1, \"heads\": 1, \"layers\": 2}");
   write_file(directory_ / "h.toml", "out = \"\"\n");
+  write_file(directory_ / "i.toml", "kv_heads = 1\nkv-heads = 2\n");
+  expect_error({"train", "text.txt", "--config", "i.toml"}, 1, {"i.toml line 2: kv-heads", "twice"});
   expect_error({"train", "text.txt", "--config", "f.toml"}, 1, {"f.toml line 3: layers", "twice"});
   expect_error({"train", "text.txt", "--config", "g.json"}, 1, {"g.json", "layers", "twice"});
   expect_error({"train", "text.txt", "--config", "h.toml"}, 1, {"h.toml line 1: out", "empty"});
+  write_file(directory_ / "j.toml", "out = \"a\\new\"\n");
+  write_file(directory_ / "k.toml", "= 3\n");
+  write_file(directory_ / "l.json", "{\"weight-decay\": 0.1, \"weight_decay\": 0.2}");
+  expect_error({"train", "text.txt", "--config", "j.toml"}, 1, {"j.toml line 1: out", "escape \\n"});
+  expect_error({"train", "text.txt", "--config", "k.toml"}, 1, {"k.toml line 1", "no name"});
+  expect_error({"train", "text.txt", "--config", "l.json"}, 1, {"l.json: weight_decay", "twice"});
   expect_error({"train", "text.txt", "--config", "none.toml"}, 2, {"none.toml"});
 }
 
@@ -165,6 +184,9 @@ TEST_F(Errors, Models) {
   expect_error({"logits", "model", "--tokens", "1 x", "--out", "l"}, 1, {"'x'"});
   expect_error({"logits", "model", "--tokens", "", "--out", "l"}, 1, {"no tokens"});
   expect_error({"logits", "model", "--tokens", "1"}, 1, {"--out"});
+  expect_error({"logits", "model", "--tokens", "1", "--out", "-"}, 1, {"--out"});
+  expect_error({"logits", "model", "--tokens", "1", "--out", "model/model.safetensors"}, 1,
+               {"a file of the model"});
   expect_error({"logits", "model", "--tokens", "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "--out", "l"}, 1,
                {"17", "16"});
 

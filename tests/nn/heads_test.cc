@@ -1,4 +1,4 @@
-// Heads alone, together, and what the brief's facts about them say.
+// Heads alone, together, and the facts that docs/attention.md states about them.
 #include <gtest/gtest.h>
 
 #include <cmath>
