@@ -126,6 +126,13 @@ TEST_F(Commands, Corpus) {
   ASSERT_EQ(run({"corpus", "--stories", "3", "--seed", "7", "--out", "stories.txt"}).code, 0);
   EXPECT_EQ(read_file(*directory_ / "stories.txt"), a.out);
   EXPECT_NE(run({"corpus", "--stories", "3", "--seed", "8"}).out, a.out);
+  const Json judged = parse_json(run({"corpus", "--judge", "stories.txt", "--json"}).out);
+  EXPECT_GE(judged["names_introduced"], 3);
+  for (const char* mistakes : {"words_unknown", "names_unknown", "pronouns_wrong", "object_mismatches"})
+    EXPECT_EQ(judged[mistakes], 0) << mistakes;
+  const Result of_text = run({"corpus", "--judge", "text.txt"});
+  EXPECT_EQ(of_text.code, 0) << of_text.err;
+  EXPECT_NE(of_text.out.find("words "), std::string::npos) << of_text.out;
   EXPECT_EQ(run({"corpus", "--stories", "2", "--seed", "7"}).out,
             a.out.substr(0, run({"corpus", "--stories", "2", "--seed", "7"}).out.size()));
 }

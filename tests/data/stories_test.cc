@@ -176,6 +176,22 @@ TEST(JudgeStory, CountsWhatIsThere) {
   EXPECT_EQ(judged.words_unknown, 0);
 }
 
+TEST(JudgeStory, SeveralStories) {
+  std::string text;
+  int64_t words = 0, mentions = 0;
+  for (uint64_t index = 0; index < 200; ++index) {
+    text += (index > 0 ? "\n" : "") + make_story(5, index);
+    words += judge_story(make_story(5, index)).words;
+    mentions += judge_story(make_story(5, index)).object_mentions;
+  }
+  const StoryJudgement judged = judge_stories(text);
+  EXPECT_EQ(judged.words, words);
+  EXPECT_EQ(judged.object_mentions, mentions);
+  EXPECT_EQ(judged.names_unknown + judged.pronouns_wrong + judged.object_mismatches, 0);
+  EXPECT_EQ(judge_stories("").words, 0);
+  EXPECT_GE(judge_stories(text + "\n" + replaced(kStory, "she smiled", "he smiled")).pronouns_wrong, 1);
+}
+
 TEST(JudgeStory, FindsEachFault) {
   EXPECT_EQ(judge_story(replaced(kStory, "she smiled", "he smiled")).pronouns_wrong, 1);
   EXPECT_EQ(judge_story(replaced(kStory, "She had", "He had")).pronouns_wrong, 1);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/reference/cross_entropy.h"
 #include "tests/reference/elementwise.h"
 #include "tests/support/kernel_test.h"
 
@@ -86,7 +85,7 @@ TEST(Bias, OddAndLargerSizes) {
 }
 
 TEST(Elementwise, SameBitsOnAnyNumberOfThreads) {
-  testing::expect_same_for_any_threads("bias, add, softmax", [](Executor& executor) {
+  testing::expect_same_for_any_threads("bias, add", [](Executor& executor) {
     constexpr size_t kRows = 301, kChannels = 333;
     std::vector<float> y = random_floats(1, kRows * kChannels), bias = random_floats(2, kChannels);
     std::vector<float> workspace(static_cast<size_t>(bias_backward_workspace(kRows, kChannels)));
@@ -94,45 +93,8 @@ TEST(Elementwise, SameBitsOnAnyNumberOfThreads) {
     bias_forward(executor, kRows, kChannels, bias.data(), y.data());
     add(executor, kRows * kChannels, x.data(), y.data());
     bias_backward(executor, kRows, kChannels, y.data(), bias.data(), workspace.data());
-    softmax_rows(executor, kRows, kChannels, y.data());
     y.insert(y.end(), bias.begin(), bias.end());
     return y;
-  });
-}
-
-TEST(Softmax, OddSizes) {
-  for_each_target([] {
-    SerialExecutor serial;
-    for (size_t columns = 2; columns <= 70; ++columns) {
-      const std::vector<float> x = random_floats(columns, 3 * columns, 2);
-      Guarded y(x, columns % 5);
-      softmax_rows(serial, 3, static_cast<int64_t>(columns), y.data());
-      std::vector<float> naive;
-      std::vector<double> exact;
-      for (size_t n = 0; n < 3; ++n) {
-        const std::vector<float> row(x.begin() + n * columns, x.begin() + (n + 1) * columns);
-        for (const float v : reference::softmax(row)) naive.push_back(v);
-        for (const double v : reference::softmax(convert<double>(row))) exact.push_back(v);
-      }
-      expect_within_naive("softmax", y.span(), exact, naive, 2);
-      y.expect_intact("softmax");
-      if (HasFatalFailure()) return;
-    }
-  });
-}
-
-TEST(Softmax, SpecialValues) {
-  for_each_target([] {
-    SerialExecutor serial;
-    std::vector<float> x = {1e4f, -kInfinity, 1e4f, -1e4f};
-    softmax_rows(serial, 1, 4, x.data());
-    EXPECT_EQ(x, (std::vector<float>{0.5f, 0, 0.5f, 0}));
-    x = {1, kNan, 2};
-    softmax_rows(serial, 1, 3, x.data());
-    for (const float v : x) EXPECT_TRUE(std::isnan(v));
-    x = {-3e38f};
-    softmax_rows(serial, 1, 1, x.data());
-    EXPECT_EQ(x[0], 1.0f);
   });
 }
 
@@ -177,7 +139,6 @@ TEST(Elementwise, DryExecutorTouchesNothing) {
   add(dry, 100000, nullptr, nullptr);
   bias_forward(dry, 1000, 100, nullptr, nullptr);
   bias_backward(dry, 1000, 100, nullptr, nullptr, nullptr);
-  softmax_rows(dry, 1000, 100, nullptr);
   first_non_finite(dry, 100000, nullptr, nullptr);
 }
 

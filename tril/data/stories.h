@@ -24,5 +24,7 @@ struct StoryJudgement {
   int64_t words_unknown = 0;  // words the grammar never uses
 };
 StoryJudgement judge_story(std::string_view text);
+// The sums over a text of several stories: each begins with the paragraph that names its main person.
+StoryJudgement judge_stories(std::string_view text);
 
 }  // namespace tril

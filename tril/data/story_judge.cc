@@ -175,4 +175,32 @@ class Judge {
 
 StoryJudgement judge_story(std::string_view text) { return Judge(text).run(); }
 
+StoryJudgement judge_stories(std::string_view text) {
+  constexpr int64_t StoryJudgement::*kCounts[] = {&StoryJudgement::names_introduced,
+                                                  &StoryJudgement::names_unknown,
+                                                  &StoryJudgement::pronouns,
+                                                  &StoryJudgement::pronouns_wrong,
+                                                  &StoryJudgement::object_mentions,
+                                                  &StoryJudgement::object_mismatches,
+                                                  &StoryJudgement::words,
+                                                  &StoryJudgement::words_unknown};
+  StoryJudgement sum;
+  const auto add = [&](std::string_view story) {
+    const StoryJudgement judged = judge_story(story);
+    for (const auto count : kCounts) sum.*count += judged.*count;
+  };
+  size_t begin = 0;
+  for (size_t paragraph = 0; paragraph < text.size();) {
+    const size_t end = std::min(text.find("\n\n", paragraph), text.size());
+    const bool introduces = text.substr(paragraph, end - paragraph).find(" named ") != text.npos;
+    if (introduces && paragraph > begin) {
+      add(text.substr(begin, paragraph - begin));
+      begin = paragraph;
+    }
+    paragraph = std::min(end + 2, text.size());
+  }
+  add(text.substr(begin));
+  return sum;
+}
+
 }  // namespace tril

@@ -56,7 +56,7 @@ void save_model_folder(const Path& folder, const TransformerConfig& config, cons
   }
 }
 
-LoadedModel load_model_folder(const Path& folder, bool gradients) {
+LoadedModel load_model_folder(const Path& folder) {
   check_data(std::filesystem::is_directory(folder),
              "{}: not a folder; a model is a folder with {}, {} and {}", folder.string(), kConfig, kWeights,
              kTokenizer);
@@ -67,8 +67,7 @@ LoadedModel load_model_folder(const Path& folder, bool gradients) {
   const bool gpt2 = out.layout == "gpt2";
   check_weights(file, out.config, gpt2);
   out.model = std::make_unique<Transformer>(out.config);
-  out.parameters = std::make_unique<Parameters>(
-      *out.model, gradients ? Parameters::Memory::kValuesAndGradients : Parameters::Memory::kValues);
+  out.parameters = std::make_unique<Parameters>(*out.model, Parameters::Memory::kValues);
   read_weights(file, gpt2, *out.parameters);
   if (std::filesystem::exists(folder / kTokenizer)) {
     out.tokenizer = std::make_unique<Tokenizer>(Tokenizer::load(folder / kTokenizer));

@@ -23,12 +23,12 @@ void save_model_folder(const Path& folder, const TransformerConfig& config, cons
 struct LoadedModel {
   TransformerConfig config;
   std::unique_ptr<Transformer> model;
-  std::unique_ptr<Parameters> parameters;  // without gradients unless asked for
+  std::unique_ptr<Parameters> parameters;  // without gradients
   std::unique_ptr<Tokenizer> tokenizer;    // null if the folder has none
   std::string layout;                      // "gpt2" or "tril"
 };
 // Throws kData naming file, key, tensor and values.
-LoadedModel load_model_folder(const Path& folder, bool gradients = false);
+LoadedModel load_model_folder(const Path& folder);
 
 // The tutorials' PyTorch names, one query, key and value per head (attn_blocks.0.attn.heads.0.key.weight,
 // ...): fused into the model's parameters. `arrays` is a safetensors file of that state dict. Missing

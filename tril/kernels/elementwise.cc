@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "tril/kernels/elementwise.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "tril/kernels/softmax-inl.h"
+#include "tril/kernels/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::HWY_NAMESPACE {
@@ -45,11 +45,6 @@ void add_partials(size_t chunks, size_t stride, size_t count, const float* parti
   add_partial_sums(chunks, stride, count, partials, out);
 }
 
-void softmax_row(size_t columns, float* x) {
-  const double sum = exp_and_sum<true>(columns, row_max(columns, x), x);
-  scale_row(columns, static_cast<float>(1.0 / sum), x);
-}
-
 // Index of the first non-finite element, or count.
 size_t find_non_finite(size_t count, const float* x) {
   const FloatTag d;
@@ -79,7 +74,6 @@ HWY_EXPORT(add_floats);
 HWY_EXPORT(add_bias);
 HWY_EXPORT(sum_rows);
 HWY_EXPORT(add_partials);
-HWY_EXPORT(softmax_row);
 HWY_EXPORT(find_non_finite);
 
 void add_row(int64_t count, const float* x, float* y) {
@@ -116,14 +110,6 @@ void bias_backward(Executor& executor, int64_t rows, int64_t channels, const flo
     HWY_DYNAMIC_DISPATCH(add_partials)
     (chunks, static_cast<size_t>(channels), static_cast<size_t>(end - begin), workspace + begin,
      dbias + begin);
-  });
-}
-
-void softmax_rows(Executor& executor, int64_t rows, int64_t columns, float* x) {
-  parallel_for(executor, rows, rows_per_chunk(columns), [&](int64_t begin, int64_t end, int) {
-    for (int64_t n = begin; n < end; ++n) {
-      HWY_DYNAMIC_DISPATCH(softmax_row)(static_cast<size_t>(columns), x + n * columns);
-    }
   });
 }
 

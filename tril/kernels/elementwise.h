@@ -17,9 +17,6 @@ int64_t bias_backward_workspace(int64_t rows, int64_t channels);  // floats
 void bias_backward(Executor& executor, int64_t rows, int64_t channels, const float* dy, float* dbias,
                    float* workspace);
 
-// Row-wise softmax in place, for samplers and for looking inside; (N, V).
-void softmax_rows(Executor& executor, int64_t rows, int64_t columns, float* x);
-
 // *bad = index of the first non-finite element, or -1. Written inside the executor.
 void first_non_finite(Executor& executor, int64_t count, const float* x, int64_t* bad);
 
