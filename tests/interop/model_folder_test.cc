@@ -365,7 +365,7 @@ TEST_F(ModelFolder, TheTokenizerMustFit) {
   EXPECT_FALSE(std::filesystem::exists(root_ / "none"));
 }
 
-TEST_F(ModelFolder, WithGradientsForTraining) {
+TEST_F(ModelFolder, LoadsWithoutGradients) {
   saved(gpt());
   EXPECT_FALSE(load_model_folder(folder()).parameters->items()[0].weight->gradient);
 }
