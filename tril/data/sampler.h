@@ -13,10 +13,11 @@ namespace tril {
 
 class WindowSampler {
  public:
-  // tokens.size() > time. The tokens must outlive the sampler.
+  // Throws kUse unless batch and time are positive and tokens.size() > time. The tokens must outlive the
+  // sampler.
   WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed);
 
-  // The batch of this micro-batch number; valid until the next call.
+  // The batch (B, T) of this micro-batch number; valid until the next call. Throws kUse if it is negative.
   const Batch& sample(int64_t step);
 
  private:
@@ -31,9 +32,10 @@ class WindowSampler {
 // window is padded and masked.
 class SequentialWindows {
  public:
+  // Throws kUse unless batch and time are positive. The tokens must outlive the windows.
   SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time);
   int64_t batches() const;
-  const Batch& get(int64_t index);
+  const Batch& get(int64_t index);  // (B, T); valid until the next call; kUse unless 0 <= index < batches()
 
  private:
   std::span<const int32_t> tokens_;

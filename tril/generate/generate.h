@@ -31,6 +31,7 @@ class Decoder {
   Decoder(Transformer& model, Executor& executor);
   ~Decoder();
   void reset();
+  // Throws kUse for a token outside the vocabulary, and for none at all so far.
   std::span<const float> append(std::span<const int32_t> tokens);  // logits (V) after the last one
   int64_t length() const;
 

@@ -17,7 +17,7 @@ void layer_norm_forward(Executor& executor, int64_t rows, int64_t channels,
                         float* mean,          // (N)
                         float* rstd);         // (N)
 
-// y again from x, mean and rstd: backward passes recompute it rather than keep it.
+// y (N, C) again from x (N, C), mean and rstd (N): backward passes recompute it rather than keep it.
 void layer_norm_apply(Executor& executor, int64_t rows, int64_t channels, const float* x, const float* weight,
                       const float* bias, const float* mean, const float* rstd, float* y);
 

@@ -72,6 +72,7 @@ class Head {
   using State = Heads::State;
   State plan(Arena& saved, int64_t batch, int64_t time) const { return heads.plan(saved, batch, time); }
   void forward(const Context& context, ConstView x, View y, State& state) const;  // (B, T, C) -> (B, T, D)
+  // x (B, T, C), dy (B, T, D) -> dx (B, T, C), overwritten.
   void backward(const Context& context, ConstView x, ConstView dy, View dx, State& state);
   void visit(const std::string& prefix, ParameterVisitor v) { heads.visit(prefix, v); }
   Heads heads;

@@ -17,8 +17,10 @@ class LayerNorm {
   };
   State plan(Arena& saved, int64_t rows) const;
 
+  // x, y, dy, dx (.., C); dx may be dy.
   void forward(const Context& context, ConstView x, View y, State& state) const;
   void apply(const Context& context, ConstView x, View y, const State& state) const;  // y again
+  // dx = ..., or dx += ... with `accumulate_dx`.
   void backward(const Context& context, ConstView x, ConstView dy, View dx, bool accumulate_dx,
                 const State& state);
   void visit(const std::string& prefix, ParameterVisitor visit);

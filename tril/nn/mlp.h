@@ -26,6 +26,7 @@ class Mlp {
 
   // (.., C) -> (.., C); `after` runs on finished blocks of y as an (N, C) matrix.
   void forward(const Context& context, ConstView x, View y, State& state, Epilogue after = {}) const;
+  // x, dy (.., C) -> dx (.., C), overwritten; once for each forward.
   void backward(const Context& context, ConstView x, ConstView dy, View dx, State& state);
   void visit(const std::string& prefix, ParameterVisitor visit);
 
