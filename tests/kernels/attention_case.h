@@ -75,13 +75,14 @@ class Rows {
 };
 
 struct AttentionResult {
-  std::vector<float> out, running_max, running_sum, dquery, dkey, dvalue;
+  std::vector<float> out, running_max, running_sum, dquery, dkey, dvalue, dsinks;
 };
 
 struct AttentionCase {
   AttentionShape shape;
   AttentionOptions options;
-  std::vector<int32_t> documents;
+  std::vector<int32_t> documents, prefix;
+  std::vector<float> alibi_slopes, sinks;
   int64_t gap = 3;
   std::vector<float> query, key, value, dout;
 
@@ -98,7 +99,11 @@ struct AttentionCase {
   AttentionCase& operator=(const AttentionCase& c) {
     shape = c.shape, options = c.options, documents = c.documents, gap = c.gap;
     query = c.query, key = c.key, value = c.value, dout = c.dout;
+    prefix = c.prefix, alibi_slopes = c.alibi_slopes, sinks = c.sinks;
     if (!documents.empty()) options.documents = documents.data();
+    if (!prefix.empty()) options.prefix = prefix.data();
+    if (!alibi_slopes.empty()) options.alibi_slopes = alibi_slopes.data();
+    if (!sinks.empty()) options.sinks = sinks.data();
     return *this;
   }
   void set_documents(std::vector<int32_t> ids) {
@@ -106,11 +111,26 @@ struct AttentionCase {
     options.documents = documents.data();
   }
 
+  void set_prefix(std::vector<int32_t> keys) {
+    prefix = std::move(keys);
+    options.prefix = prefix.data();
+  }
+  void set_alibi_slopes(std::vector<float> slopes) {
+    alibi_slopes = std::move(slopes);
+    options.alibi_slopes = alibi_slopes.data();
+  }
+  void set_sinks(std::vector<float> scores) {
+    sinks = std::move(scores);
+    options.sinks = sinks.data();
+  }
+
   std::string name() const {
-    return fmt::format("B {} H {} K {} Tq {} Tk {} D {} offset {}{}{}{}", shape.batch, shape.query_heads,
-                       shape.kv_heads, shape.query_length, shape.key_length, shape.head_size,
-                       options.query_offset, options.causal ? " causal" : "",
-                       documents.empty() ? "" : " documents", options.dropout > 0 ? " dropout" : "");
+    return fmt::format("B {} H {} K {} Tq {} Tk {} D {} offset {}{}{}{} window {} softcap {}{}{}{}",
+                       shape.batch, shape.query_heads, shape.kv_heads, shape.query_length, shape.key_length,
+                       shape.head_size, options.query_offset, options.causal ? " causal" : "",
+                       documents.empty() ? "" : " documents", options.dropout > 0 ? " dropout" : "",
+                       options.window, options.softcap, prefix.empty() ? "" : " prefix",
+                       alibi_slopes.empty() ? "" : " ALiBi", sinks.empty() ? "" : " sinks");
   }
 
   Rows query_rows(const std::vector<float>& x) const {
@@ -126,6 +146,7 @@ struct AttentionCase {
     AttentionResult r;
     r.running_max.assign(stats, kNan);
     r.running_sum.assign(stats, kNan);
+    r.dsinks.assign(sinks.empty() ? 0 : static_cast<size_t>(s.batch * s.query_heads), kNan);
     std::vector<float> workspace(static_cast<size_t>(attention_workspace(s, executor.threads())), kNan);
     const Rows q = query_rows(query), k = key_rows(key), v = key_rows(value), g = query_rows(dout);
     Rows out(s.batch, s.query_length, s.query_heads, s.head_size, gap), dq = out;
@@ -135,7 +156,7 @@ struct AttentionCase {
     std::fill(workspace.begin(), workspace.end(), kNan);
     attention_backward(executor, s, options, q.const_view(), k.const_view(), v.const_view(), out.const_view(),
                        r.running_max.data(), r.running_sum.data(), g.const_view(), dq.view(), dk.view(),
-                       dv.view(), workspace.data());
+                       dv.view(), workspace.data(), r.dsinks.data());
     r.out = out.values(), r.dquery = dq.values(), r.dkey = dk.values(), r.dvalue = dv.values();
     for (Rows* rows : {&out, &dq, &dk, &dv}) rows->expect_gaps_intact();
     return r;
@@ -169,7 +190,7 @@ struct AttentionExpectation {
                            double size) {
       const std::string name = fmt::format("{} of {}", what, c.name());
       if (std::all_of(wanted.begin(), wanted.end(), [&](double x) { return x == wanted[0]; })) {
-        expect_within_constant(name, actual, wanted);
+        expect_within_constant(name, actual, wanted, size);
       } else {
         expect_within_naive(name, actual, wanted, plain, factor, size);
       }
@@ -180,13 +201,18 @@ struct AttentionExpectation {
     close("dquery", r.dquery, exact_gradients.dquery, naive_gradients.dquery, 3, magnitude);
     close("dkey", r.dkey, exact_gradients.dkey, naive_gradients.dkey, 3, magnitude);
     close("dvalue", r.dvalue, exact_gradients.dvalue, naive_gradients.dvalue, 3, 0);
+    if (!c.sinks.empty())
+      close("dsinks", r.dsinks, exact_gradients.dsinks, naive_gradients.dsinks, 3, magnitude);
   }
 
  private:
-  // One key and no more to choose from: the weights are 1, and the gradients of the scores exactly 0.
+  // One key and no more to choose from: the weights are 1, and the gradients of the scores exactly 0. Or one
+  // number in all, a sum of terms of this size.
   static void expect_within_constant(const std::string& what, const std::vector<float>& actual,
-                                     const std::vector<double>& wanted) {
-    for (const float x : actual) ASSERT_NEAR(x, wanted[0], 4e-6 * std::abs(wanted[0])) << what;
+                                     const std::vector<double>& wanted, double size) {
+    const double bound =
+        4e-6 * (wanted.size() > 1 ? std::abs(wanted[0]) : std::max(std::abs(wanted[0]), size));
+    for (const float x : actual) ASSERT_NEAR(x, wanted[0], bound) << what;
   }
 };
 

@@ -206,7 +206,7 @@ TEST(Attention, WeightsOfOneHead) {
   const auto q = testing::convert<double>(c.query), k = testing::convert<double>(c.key);
   for (int64_t i = 0; i < 70; ++i) {
     const auto row = reference::attention_row(c.shape, c.options, &q[((70 + i) * 4 + 3) * 20],
-                                              &k[(140 * 2 + 1) * 20], 1, i);
+                                              &k[(140 * 2 + 1) * 20], 1, 3, i);
     for (int64_t j = 0; j < 140; ++j) {
       const double expected = row.weights[j];
       if (expected == 0) {

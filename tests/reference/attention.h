@@ -27,13 +27,17 @@ template <class Float>
 struct AttentionGradients {
   std::vector<Float> dquery;        // (B, Tq, H, D)
   std::vector<Float> dkey, dvalue;  // (B, Tk, K, D)
+  std::vector<Float> dsinks;        // (B, H)
 };
 
 inline bool attention_visible(const AttentionShape& s, const AttentionOptions& o, int64_t b, int64_t i,
                               int64_t j) {
-  if (o.causal && j > i + o.query_offset) return false;
-  return !o.documents ||
-         o.documents[b * s.key_length + i + o.query_offset] == o.documents[b * s.key_length + j];
+  const bool in_prefix = o.prefix && j < o.prefix[b];
+  if (!in_prefix && o.causal && j > i + o.query_offset) return false;
+  if (!in_prefix && o.window > 0 && j <= i + o.query_offset - o.window) return false;
+  if (!o.documents) return true;
+  const int32_t own = o.documents[b * s.key_length + j];
+  return own >= 0 && o.documents[b * s.key_length + i + o.query_offset] == own;
 }
 
 inline bool attention_keeps(const AttentionShape& s, const AttentionOptions& o, int64_t b, int64_t h,
@@ -48,8 +52,8 @@ inline bool attention_keeps(const AttentionShape& s, const AttentionOptions& o, 
 // Row i of head (b, h): the weights p_ij of the visible keys, zero elsewhere.
 template <class Float>
 struct AttentionRow {
-  std::vector<Float> weights;
-  Float max = 0, sum = 0;
+  std::vector<Float> weights, slopes;  // slopes: of the softcap, 1 without
+  Float max = 0, sum = 0, sink = 0;    // sink: its weight
 };
 
 template <class Float>
@@ -60,10 +64,11 @@ Float attention_scale(const AttentionShape& s, const AttentionOptions& o) {
 
 template <class Float>
 AttentionRow<Float> attention_row(const AttentionShape& s, const AttentionOptions& o, const Float* query,
-                                  const Float* keys, int64_t b, int64_t i) {
+                                  const Float* keys, int64_t b, int64_t h, int64_t i) {
   const int64_t key_stride = s.kv_heads * s.head_size;
   AttentionRow<Float> row;
   row.weights.assign(static_cast<size_t>(s.key_length), Float(0));
+  row.slopes.assign(row.weights.size(), Float(1));
   double highest = -std::numeric_limits<double>::infinity();
   for (int64_t j = 0; j < s.key_length; ++j) {
     if (!attention_visible(s, o, b, i, j)) continue;
@@ -71,13 +76,26 @@ AttentionRow<Float> attention_row(const AttentionShape& s, const AttentionOption
     for (int64_t d = 0; d < s.head_size; ++d) dot += query[d] * keys[j * key_stride + d];
     Float& score = row.weights[static_cast<size_t>(j)];
     score = attention_scale<Float>(s, o) * dot;
+    if (o.softcap > 0) {
+      const Float t = std::tanh(score / Float(o.softcap));
+      score = Float(o.softcap) * t;
+      row.slopes[static_cast<size_t>(j)] = Float(1) - t * t;
+    }
+    if (o.alibi_slopes)
+      score -= Float(o.alibi_slopes[h]) * Float(static_cast<float>(std::abs(i + o.query_offset - j)));
     if (real_part(score) > highest) highest = real_part(score), row.max = score;
   }
+  if (o.sinks && o.sinks[h] > highest) row.max = Float(o.sinks[h]);
   for (int64_t j = 0; j < s.key_length; ++j) {
     if (!attention_visible(s, o, b, i, j)) continue;
     Float& p = row.weights[static_cast<size_t>(j)];
     p = std::exp(p - row.max);
     row.sum += p;
+  }
+  if (o.sinks) {
+    const Float weight = std::exp(Float(o.sinks[h]) - row.max);
+    row.sum += weight;
+    row.sink = weight / row.sum;
   }
   for (Float& p : row.weights) {
     if (p != Float(0)) p /= row.sum;
@@ -99,7 +117,7 @@ AttentionOutput<Float> attention_forward(const AttentionShape& s, const Attentio
       const int64_t kv = (b * s.key_length * s.kv_heads + h / group) * D;
       for (int64_t i = 0; i < s.query_length; ++i) {
         const int64_t at = ((b * s.query_length + i) * s.query_heads + h) * D;
-        const auto row = attention_row(s, o, &query[at], &key[kv], b, i);
+        const auto row = attention_row(s, o, &query[at], &key[kv], b, h, i);
         const auto stat = static_cast<size_t>((b * s.query_heads + h) * s.query_length + i);
         r.running_max[stat] = row.max;
         r.running_sum[stat] = row.sum;
@@ -125,12 +143,13 @@ AttentionGradients<Float> attention_backward(const AttentionShape& s, const Atte
   r.dquery.assign(query.size(), Float(0));
   r.dkey.assign(key.size(), Float(0));
   r.dvalue.assign(value.size(), Float(0));
+  r.dsinks.assign(o.sinks ? static_cast<size_t>(s.batch * s.query_heads) : 0, Float(0));
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t h = 0; h < s.query_heads; ++h) {
       const int64_t kv = (b * s.key_length * s.kv_heads + h / group) * D;
       for (int64_t i = 0; i < s.query_length; ++i) {
         const int64_t at = ((b * s.query_length + i) * s.query_heads + h) * D;
-        const auto row = attention_row(s, o, &query[at], &key[kv], b, i);
+        const auto row = attention_row(s, o, &query[at], &key[kv], b, h, i);
         std::vector<Float> dp(row.weights.size(), Float(0));
         Float delta = 0;
         for (int64_t j = 0; j < s.key_length; ++j) {
@@ -144,9 +163,11 @@ AttentionGradients<Float> attention_backward(const AttentionShape& s, const Atte
           dp_j *= kept;
           delta += p * dp_j;
         }
+        if (o.sinks) r.dsinks[static_cast<size_t>(b * s.query_heads + h)] -= row.sink * delta;
         for (int64_t j = 0; j < s.key_length; ++j) {
           if (!attention_visible(s, o, b, i, j)) continue;
-          const Float ds = row.weights[static_cast<size_t>(j)] * (dp[static_cast<size_t>(j)] - delta);
+          const Float ds = row.weights[static_cast<size_t>(j)] * (dp[static_cast<size_t>(j)] - delta) *
+                           row.slopes[static_cast<size_t>(j)];
           for (int64_t d = 0; d < D; ++d) {
             r.dquery[at + d] += scale * ds * key[kv + j * key_stride + d];
             r.dkey[kv + j * key_stride + d] += scale * ds * query[at + d];

@@ -14,9 +14,9 @@ Problem::Problem(const AttentionShape& s, const AttentionOptions& o)
       options(o),
       scale(o.scale != 0 ? o.scale : static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head_size)))) {}
 
-int64_t Problem::key_end(int64_t query_end) const {
+int64_t Problem::key_end(int64_t batch, int64_t query_end) const {
   if (!options.causal) return shape.key_length;
-  return std::clamp<int64_t>(query_end + options.query_offset, 0, shape.key_length);
+  return std::clamp<int64_t>(std::max(query_end + options.query_offset, prefix(batch)), 0, shape.key_length);
 }
 
 int64_t Problem::block() const {
@@ -32,22 +32,27 @@ Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key
   t.queries = std::min(kTile, s.query_length - t.query);
   t.key = key_tile * kTile;
   t.keys = std::min(kTile, s.key_length - t.key);
-  const int64_t offset = problem.options.query_offset;
-  t.diagonal = problem.options.causal ? std::min(kTile, t.query + offset - t.key) : kTile;
-  t.sight = t.queries + t.diagonal <= 0 ? Sight::kNone
-            : t.diagonal >= t.keys - 1  ? Sight::kAll
-                                        : Sight::kPart;
+  const AttentionOptions& o = problem.options;
+  t.position = t.query + o.query_offset - t.key;
+  t.last = o.causal ? std::min(kTile, t.position) : kTile;
+  t.before = o.window > 0 ? std::max(-kTile - 1, t.position - o.window) : -kTile - 1;
+  t.prefix = std::clamp<int64_t>(problem.prefix(batch) - t.key, 0, t.keys);
+  t.diagonal = t.prefix > 0 ? kTile : t.last;
+  const bool none = t.queries + t.last <= 0 || t.before >= t.keys - 1;
+  const bool all = t.last >= t.keys - 1 && t.queries - 1 + t.before < 0;
+  t.sight = t.prefix == t.keys || all ? Sight::kAll : none && t.prefix == 0 ? Sight::kNone : Sight::kPart;
   t.by_document = false;
   t.key_documents = nullptr;
-  if (!problem.options.documents || t.sight == Sight::kNone) return t;
+  if (!o.documents || t.sight == Sight::kNone) return t;
 
   // Ranges of ids that do not meet: nothing is visible. One id on both sides: documents hide nothing.
-  const int32_t* documents = problem.options.documents + batch * s.key_length;
+  const int32_t* documents = o.documents + batch * s.key_length;
   t.key_documents = documents + t.key;
-  std::fill_n(std::copy_n(documents + t.query + offset, t.queries, t.query_documents), kTile - t.queries, 0);
+  std::fill_n(std::copy_n(documents + t.query + o.query_offset, t.queries, t.query_documents),
+              kTile - t.queries, 0);
   const auto [query_low, query_high] = std::minmax_element(t.query_documents, t.query_documents + t.queries);
   const auto [key_low, key_high] = std::minmax_element(t.key_documents, t.key_documents + t.keys);
-  if (*query_low > *key_high || *key_low > *query_high) {
+  if (*query_low > *key_high || *key_low > *query_high || *query_high < 0 || *key_high < 0) {
     t.sight = Sight::kNone;
   } else if (*query_low != *query_high || *key_low != *key_high) {
     t.sight = Sight::kPart;
@@ -97,7 +102,7 @@ BackwardLayout::BackwardLayout(const Problem& p) {
   keys_poison = c.take(p.key_tiles());
   for (int64_t* offset : {&queries_poison, &douts_poison}) *offset = c.take(p.query_tiles());
   for (int64_t* offset : {&maximum, &inverse_sum, &delta}) *offset = c.take(query_rows);
-  for (int64_t* offset : {&weights, &dscores, &keep}) *offset = c.take(kTile, kTileStride);
+  for (int64_t* offset : {&weights, &dscores, &keep, &slopes}) *offset = c.take(kTile, kTileStride);
   size = c.used + kPad;  // room for aligned()
 }
 
@@ -127,6 +132,11 @@ void check_attention(const AttentionShape& s, const AttentionOptions& o) {
   checked_multiply(checked_multiply(heads, std::max(s.query_length, s.key_length)), s.head_size);
   check_use(std::isfinite(o.scale), "attention: scale = {} is not finite; 0 means 1 / sqrt(head_size)",
             o.scale);
+  check_use(o.window >= 0 && (o.window == 0 || o.causal),
+            "attention: window = {} with causal = {}; a window needs causal, 0 means none", o.window,
+            o.causal);
+  check_use(o.softcap >= 0 && std::isfinite(o.softcap),
+            "attention: softcap = {} is not a positive number, or 0 for none", o.softcap);
   check_use(o.dropout >= 0 && o.dropout < 1, "attention: dropout = {} is outside [0, 1)", o.dropout);
   check_use(std::abs(o.query_offset) <= kMaxLength, "attention: |query_offset| = {} must not exceed {}",
             o.query_offset, kMaxLength);

@@ -5,8 +5,9 @@
 // docs/attention.md derives every step with the names used here.
 //
 //   s_ij = scale * q_i . k_j        for the keys j that query i may see
-//   p_ij = exp(s_ij - m_i) / l_i    m_i = max_j s_ij,  l_i = sum_j exp(s_ij - m_i)
-//   o_i  = sum_j p_ij v_j
+//   s_ij = c tanh(s_ij / c) - slope_h |i + query_offset - j|        with softcap c, with ALiBi
+//   p_ij = exp(s_ij - m_i) / l_i    m_i = max_j s_ij,  l_i = sum_j exp(s_ij - m_i)        (both with the
+//   sink) o_i  = sum_j p_ij v_j
 //
 // Forward keeps m and l apart (their sum m + log l would lose the low bits of l when |m| is large); backward
 // recomputes p from them, so nothing of size (T, T) ever exists.
@@ -48,9 +49,23 @@ struct AttentionOptions {
   // Query i stands at position i + query_offset among the keys: with causal it sees keys j <= i +
   // query_offset. 0 for training; Tk - Tq when the queries are the last of the keys (a key/value cache).
   int64_t query_offset = 0;
+  // Sliding window: of those keys the last `window`, the one at the query's own position included; 0: all.
+  // Needs causal.
+  int64_t window = 0;
+  // (B) or null, prefix language model: the first prefix[b] keys are seen by every query, whatever causal and
+  // window say.
+  const int32_t* prefix = nullptr;
   // (B, Tk) document ids with query i's own at index i + query_offset, or null: a query sees only keys of its
-  // own document.
+  // own document. A negative id is padding: it sees nothing and nobody sees it.
   const int32_t* documents = nullptr;
+  // 0, or c > 0: scores are kept within (-c, c) by c tanh(s / c). Gemma 2 (2024), section 2.
+  float softcap = 0;
+  // (H) or null, ALiBi: scores fall by alibi_slopes[h] for each position between query and key. Press, Smith,
+  // Lewis (2021), section 3.
+  const float* alibi_slopes = nullptr;
+  // (H) or null, attention sinks: one more score for each row of head h, whose weight goes to no value. The
+  // weights of a row then sum to less than 1.
+  const float* sinks = nullptr;
   // Dropout of the weights p_ij with probability `dropout` in [0, 1), survivors scaled by 1 / (1 - dropout).
   // The draw for (b, h, i, j) is word (j & 3) of the Philox block with key `dropout_key` and counter
   // {j >> 2, i, b * H + h, dropout_substream}; dropped if word < dropout * 2^32. So the mask does not depend
@@ -66,19 +81,22 @@ void check_attention(const AttentionShape& shape, const AttentionOptions& option
 // Floats of workspace for forward or backward with `threads` workers. O(threads * (tile + T * D)).
 int64_t attention_workspace(const AttentionShape& shape, int threads);
 
-// out = o; running_max and running_sum are (B, H, Tq): m and l above. m is of the scaled scores. A query that
-// sees no key gets o = 0, m = 0, l = 0.
+// out = o; running_max and running_sum are (B, H, Tq): m and l above. A query that sees no key gets o = 0,
+// and without a sink m = 0, l = 0.
 void attention_forward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
                        ConstHeadView query, ConstHeadView key, ConstHeadView value, HeadView out,
                        float* running_max, float* running_sum, float* workspace);
 
 // With delta_i = do_i . o_i:  dp_ij = do_i . v_j,  ds_ij = p_ij (dp_ij - delta_i),
 //   dq_i = scale sum_j ds_ij k_j,   dk_j = scale sum_i ds_ij q_i,   dv_j = sum_i p_ij do_i.
-// Overwrites dquery, dkey, dvalue. One thread owns a (batch, key/value head): bit-equal for any thread count.
+// with softcap ds_ij also times 1 - tanh^2(s_ij / c), and dsink_h = -sum_i exp(sink_h - m_i) / l_i delta_i.
+// Overwrites dquery, dkey, dvalue and, if there are sinks, dsinks (B, H), to be summed over B. One thread
+// owns a (batch, key/value head): bit-equal for any thread count.
 void attention_backward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
                         ConstHeadView query, ConstHeadView key, ConstHeadView value, ConstHeadView out,
                         const float* running_max, const float* running_sum, ConstHeadView dout,
-                        HeadView dquery, HeadView dkey, HeadView dvalue, float* workspace);
+                        HeadView dquery, HeadView dkey, HeadView dvalue, float* workspace,
+                        float* dsinks = nullptr);
 
 // The weights p (Tq, Tk) of one head, for looking inside; not used in training. No dropout.
 void attention_weights(const AttentionShape& shape, const AttentionOptions& options, ConstHeadView query,

@@ -94,13 +94,14 @@ class Backward {
 
   void query_head(int64_t batch, int64_t head) {
     for (int64_t t = 0; t < call_.query_tiles(); ++t) pack_queries(batch, head, t);
+    if (call_.options.sinks != nullptr) sink_gradient(batch, head);
     clear(at(layout_.dqueries), call_.query_tiles() * kTile * packing_.stride);
     for (int64_t block = 0; block < call_.key_tiles(); block += kBackwardBlock) {
       const int64_t block_end = std::min(call_.key_tiles(), block + kBackwardBlock);
       for (int64_t t = 0; t < call_.query_tiles(); ++t) {
         for (int64_t k = block; k < block_end; ++k) {
           const Tile tile = look(call_, batch, t, k);
-          if (tile.sight != Sight::kNone) visit(tile, batch * call_.shape.query_heads + head);
+          if (tile.sight != Sight::kNone) visit(tile, batch, head);
         }
       }
     }
@@ -131,22 +132,35 @@ class Backward {
                  at(layout_.inverse_sum) + first);
   }
 
-  void visit(const Tile& tile, int64_t stream) {
+  // The sink's weight is exp(sink - m) / l and its dp is 0: dsink = -sum_i p_i delta_i.
+  void sink_gradient(int64_t batch, int64_t head) {
+    double sum = 0;
+    for (int64_t i = 0; i < call_.shape.query_length; ++i) {
+      const float p =
+          std::exp(call_.options.sinks[head] - at(layout_.maximum)[i]) * at(layout_.inverse_sum)[i];
+      sum -= double{p} * at(layout_.delta)[i];
+    }
+    call_.dsinks[batch * call_.shape.query_heads + head] = static_cast<float>(sum);
+  }
+
+  void visit(const Tile& tile, int64_t batch, int64_t head) {
     const int64_t query_tile = tile.query / kTile, key_tile = tile.key / kTile;
     const float* const keys = at(layout_.keys) + tile.key * packing_.stride;
     const float* const values = at(layout_.values) + tile.key * packing_.stride;
     float *const p = at(layout_.weights), *const ds = at(layout_.dscores);
     // s = (scale * q) . k;  p = exp(s - m) / l
     scores_of(tile, packing_, keys, at(layout_.queries_across) + query_tile * across_tile(), p);
+    float* const slopes = call_.options.softcap > 0 ? at(layout_.slopes) : nullptr;
+    if (call_.reshapes_scores()) reshape_scores(tile, call_.options, head, p, slopes);
     recompute_weights(tile, at(layout_.maximum) + tile.query, at(layout_.inverse_sum) + tile.query, p);
     // dp = do . v;  ds = p (dp - delta), with dropout p (keep * dp - delta)
     scores_of(tile, packing_, values, at(layout_.douts_across) + query_tile * across_tile(), ds);
     const bool dropout = call_.options.dropout > 0;
     if (dropout) {
-      draw_dropout(call_.options, tile, stream, at(layout_.keep));
+      draw_dropout(call_.options, tile, batch * call_.shape.query_heads + head, at(layout_.keep));
       apply_dropout(tile, at(layout_.keep), ds);
     }
-    softmax_backward(tile, p, at(layout_.delta) + tile.query, ds);
+    softmax_backward(tile, p, at(layout_.delta) + tile.query, slopes, ds);
     if (dropout) apply_dropout(tile, at(layout_.keep), p);
     // dv_j += p_ij do_i;  dk_j += ds_ij q_i;  dq_i += ds_ij k_j  (the scale comes last, in unpack_rows)
     add_over_queries(tile, at(layout_.douts_poison)[query_tile] != 0, packing_, p,
@@ -188,6 +202,7 @@ inline void weights_of_queries(const WeightsCall& call, int64_t batch, int64_t h
     if (tile.sight == Sight::kNone) continue;
     pack_rows(call.key, batch, head / call.group(), tile.key, tile.keys, packing, workspace + layout.keys);
     scores_of(tile, packing, workspace + layout.keys, queries, p);
+    if (call.reshapes_scores()) reshape_scores(tile, call.options, head, p, nullptr);
     recompute_weights(tile, maximum, inverse_sum, p);
     for (int64_t q = 0; q < tile.queries; ++q) {
       for (int64_t j = 0; j < tile.keys; ++j) {

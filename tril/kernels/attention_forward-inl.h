@@ -11,9 +11,11 @@
 
 #include <hwy/highway.h>
 
+#include <cmath>
+
 #include "tril/kernels/attention_dropout-inl.h"
 #include "tril/kernels/attention_pack-inl.h"
-#include "tril/kernels/attention_softmax-inl.h"
+#include "tril/kernels/attention_scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
@@ -77,12 +79,15 @@ class Forward {
     const auto head = [&](int64_t slot) { return kv_head_ * call_.group() + slot / (last - first); };
     const auto query_tile = [&](int64_t slot) { return first + slot % (last - first); };
     for (int64_t slot = 0; slot < slots; ++slot) start(slot, head(slot), query_tile(slot));
-    const int64_t key_tiles = divide_up(call_.key_end(last * kTile), kTile);
+    const int64_t key_tiles = divide_up(call_.key_end(batch_, last * kTile), kTile);
     for (int64_t k = 0; k < key_tiles; ++k) {
-      pack_keys(k);
+      bool packed = false;
       for (int64_t slot = 0; slot < slots; ++slot) {
         const Tile tile = look(call_, batch_, query_tile(slot), k);
-        if (tile.sight != Sight::kNone) visit(tile, slot, head(slot));
+        if (tile.sight == Sight::kNone) continue;
+        if (!packed) pack_keys(k);
+        packed = true;
+        visit(tile, slot, head(slot));
       }
     }
     for (int64_t slot = 0; slot < slots; ++slot) finish(slot, head(slot), query_tile(slot));
@@ -117,6 +122,7 @@ class Forward {
   void visit(const Tile& tile, int64_t slot, int64_t head) {
     float* const p = at(layout_.scores);
     scores_of(tile, packing_, at(layout_.keys), queries(slot), p);
+    if (call_.reshapes_scores()) reshape_scores(tile, call_.options, head, p, nullptr);
     running_softmax(tile, p, maximum(slot), sum(slot), at(layout_.decay));
     if (call_.options.dropout > 0) {
       draw_dropout(call_.options, tile, batch_ * call_.shape.query_heads + head, at(layout_.keep));
@@ -126,15 +132,21 @@ class Forward {
     add_over_keys(tile, values_poisoned_, packing_, p, at(layout_.values), output(slot));
   }
 
-  // o_i = (sum_j exp(s_ij - m_i) v_j) / l_i, or zeros where no key was seen.
+  // o_i = (sum_j exp(s_ij - m_i) v_j) / l_i, or zeros where no key was seen. The sink joins m and l last.
   void finish(int64_t slot, int64_t head, int64_t t) {
     const int64_t first = t * kTile;
     const int64_t stats = (batch_ * call_.shape.query_heads + head) * call_.shape.query_length + first;
     for (int64_t q = 0; q < query_count(t); ++q) {
-      const float l = sum(slot)[q];
-      unpack_row(packing_, l == 0 ? 0.0f : 1.0f / l, output(slot) + q * packing_.stride,
+      float l = sum(slot)[q], m = l == 0 ? 0.0f : maximum(slot)[q], decay = 1;
+      if (call_.options.sinks != nullptr) {
+        const float sink = call_.options.sinks[head], higher = l == 0 ? sink : std::max(m, sink);
+        decay = l == 0 ? 0.0f : std::exp(m - higher);
+        l = decay * l + std::exp(sink - higher);
+        m = higher;
+      }
+      unpack_row(packing_, l == 0 ? 0.0f : decay / l, output(slot) + q * packing_.stride,
                  call_.out.row(batch_, first + q, head));
-      call_.running_max[stats + q] = l == 0 ? 0.0f : maximum(slot)[q];
+      call_.running_max[stats + q] = m;
       call_.running_sum[stats + q] = l;
     }
   }

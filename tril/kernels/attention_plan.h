@@ -44,7 +44,10 @@ struct Problem {
   int64_t block() const;
   int64_t query_blocks() const { return divide_up(query_tiles(), block()); }
   // Keys that the queries before `query_end` may see: [0, key_end).
-  int64_t key_end(int64_t query_end) const;
+  int64_t key_end(int64_t batch, int64_t query_end) const;
+  int64_t prefix(int64_t batch) const { return options.prefix ? options.prefix[batch] : 0; }
+  // Are scores changed between the product and the softmax?
+  bool reshapes_scores() const { return options.softcap > 0 || options.alibi_slopes != nullptr; }
 };
 
 struct ForwardCall : Problem {
@@ -66,6 +69,7 @@ struct BackwardCall : Problem {
   const float* running_sum;
   ConstHeadView dout;
   HeadView dquery, dkey, dvalue;
+  float* dsinks;
 };
 
 enum class Sight { kNone, kPart, kAll };
@@ -76,13 +80,20 @@ struct Tile {
   int64_t query, queries;
   int64_t key, keys;
   Sight sight;
-  int64_t diagonal;  // row q sees row k only if k <= q + diagonal; kTile where causality hides nothing
+  int64_t position;  // of query row 0 among the keys of the tile: may be negative
+  // Row q sees row k if k <= q + last and k > q + before, or if k < prefix.
+  int64_t last;    // kTile where causality hides nothing
+  int64_t before;  // -kTile - 1 where no window hides anything
+  int64_t prefix;
+  // Below the staircase k <= q + diagonal nothing is computed: `last`, or kTile where a prefix lies there.
+  int64_t diagonal;
   bool by_document;
   int32_t query_documents[kTile];
   const int32_t* key_documents;
 
   bool visible(int64_t q, int64_t k) const {
-    return k <= q + diagonal && (!by_document || query_documents[q] == key_documents[k]);
+    const bool seen = (k <= q + last && k > q + before) || k < prefix;
+    return seen && (!by_document || (query_documents[q] == key_documents[k] && key_documents[k] >= 0));
   }
   // Rows of a strip: the whole tile unless the diagonal crosses it.
   int64_t strip() const { return diagonal >= keys - 1 ? kTile : kStrip; }
@@ -125,6 +136,7 @@ struct BackwardLayout {
   int64_t queries_poison, douts_poison;  // (query tiles)
   int64_t maximum, inverse_sum, delta;   // (Tq rounded up to tiles)
   int64_t weights, dscores, keep;        // (kTile, kTileStride), [key][query]
+  int64_t slopes;                        // the same: 1 - tanh^2 of the softcap
   int64_t size;
 };
 

@@ -55,10 +55,15 @@ HWY_INLINE Vector exp_of_nonpositive(Vector x) {
 HWY_INLINE FloatMask visible(const Tile& tile, int64_t k, int64_t q) {
   const Floats d;
   const Integers di;
-  const auto first = hn::Set(di, static_cast<int32_t>(k - tile.diagonal));
-  auto seen = hn::Not(hn::Lt(hn::Iota(di, static_cast<int32_t>(q)), first));
+  const auto row = hn::Iota(di, static_cast<int32_t>(q));
+  // k - last <= q < k - before; every q in the prefix.
+  const int64_t first = k < tile.prefix ? 0 : k - tile.last, end = k < tile.prefix ? kTile : k - tile.before;
+  auto seen = hn::AndNot(hn::Lt(row, hn::Set(di, static_cast<int32_t>(first))),
+                         hn::Lt(row, hn::Set(di, static_cast<int32_t>(end))));
   if (tile.by_document) {
-    seen = hn::And(seen, hn::Eq(hn::LoadU(di, tile.query_documents + q), hn::Set(di, tile.key_documents[k])));
+    const int32_t document = tile.key_documents[k];
+    const auto same = hn::Eq(hn::LoadU(di, tile.query_documents + q), hn::Set(di, document));
+    seen = document < 0 ? hn::Xor(seen, seen) : hn::And(seen, same);
   }
   return hn::RebindMask(d, seen);
 }
@@ -147,10 +152,10 @@ HWY_NOINLINE void recompute_weights(const Tile& tile, const float* maximum, cons
   }
 }
 
-// ds_ij = p_ij (dp_ij - delta_i) in place of dp_ij.
+// ds_ij = p_ij (dp_ij - delta_i) in place of dp_ij; times slopes_ij if there are any.
 template <class Visible>
 HWY_INLINE void dscores_of(const Tile& tile, Visible see, const float* weights, const float* delta,
-                           float* dscores) {
+                           const float* slopes, float* dscores) {
   const Floats d;
   for (int64_t q = 0; q < tile.queries; q += kLanes) {
     const int64_t keys = scored_keys(tile, q);
@@ -158,18 +163,19 @@ HWY_INLINE void dscores_of(const Tile& tile, Visible see, const float* weights, 
     for (int64_t k = 0; k < keys; ++k) {
       float* const at = dscores + k * kTileStride + q;
       const Vector p = hn::LoadU(d, weights + k * kTileStride + q);
-      const Vector ds = hn::Mul(p, hn::Sub(hn::LoadU(d, at), mean));
+      Vector ds = hn::Mul(p, hn::Sub(hn::LoadU(d, at), mean));
+      if (slopes != nullptr) ds = hn::Mul(ds, hn::LoadU(d, slopes + k * kTileStride + q));
       hn::StoreU(Visible::weights(see(k, q), ds), d, at);
     }
   }
 }
 
 HWY_NOINLINE void softmax_backward(const Tile& tile, const float* weights, const float* delta,
-                                   float* dscores) {
+                                   const float* slopes, float* dscores) {
   if (tile.sight == Sight::kAll) {
-    dscores_of(tile, AllVisible(), weights, delta, dscores);
+    dscores_of(tile, AllVisible(), weights, delta, slopes, dscores);
   } else {
-    dscores_of(tile, PartVisible{tile}, weights, delta, dscores);
+    dscores_of(tile, PartVisible{tile}, weights, delta, slopes, dscores);
   }
 }
 
