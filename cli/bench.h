@@ -7,6 +7,7 @@
 
 #include "tril/base/parallel.h"
 #include "tril/containers/json.h"
+#include "tril/tensor/tensor.h"
 
 namespace tril::cli {
 
@@ -18,6 +19,9 @@ struct BenchOptions {
 
 // Median seconds of a call, after one call that is not counted; at least three calls, about `seconds` in all.
 double median_seconds(double seconds, const std::function<void()>& call);
+
+// `count` normal numbers; the same for the same name.
+Tensor random_tensor(const char* name, int64_t count);
 
 // The machine's peak of fused multiply-adds, the best of all measurements so far in this run.
 class Peak {

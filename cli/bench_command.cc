@@ -6,6 +6,7 @@
 
 #include "cli/bench.h"
 #include "cli/command.h"
+#include "cli/doctor_checks.h"
 #include "cli/near_name.h"
 #include "tril/base/error.h"
 #include "tril/containers/json.h"
@@ -42,6 +43,13 @@ double median_seconds(double seconds, const std::function<void()>& call) {
   }
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
   return times[times.size() / 2];
+}
+
+Tensor random_tensor(const char* name, int64_t count) {
+  Tensor tensor({count});
+  const std::vector<float> values = doctor_random(name, std::min<int64_t>(count, 1 << 20));
+  for (int64_t i = 0; i < count; ++i) tensor.f32()[i] = values[static_cast<size_t>(i) % values.size()];
+  return tensor;
 }
 
 double Peak::measure() {

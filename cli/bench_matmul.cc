@@ -1,24 +1,9 @@
-#include <algorithm>
-
 #include "cli/bench.h"
-#include "cli/doctor_checks.h"
 #include "tril/containers/json.h"
-#include "tril/kernels/attention.h"
 #include "tril/kernels/matmul.h"
-#include "tril/tensor/tensor.h"
 #include "tril/train/defaults.h"
 
 namespace tril::cli {
-namespace {
-
-Tensor random_tensor(const char* name, int64_t count) {
-  Tensor tensor({count});
-  const std::vector<float> values = doctor_random(name, std::min<int64_t>(count, 1 << 20));
-  for (int64_t i = 0; i < count; ++i) tensor.f32()[i] = values[static_cast<size_t>(i) % values.size()];
-  return tensor;
-}
-
-}  // namespace
 
 void bench_matmul(const BenchOptions& options, Executor& executor) {
   const Preset& preset = find_preset(options.preset);
@@ -90,52 +75,6 @@ void bench_matmul(const BenchOptions& options, Executor& executor) {
                  {"gflops", flops / seconds * 1e-9},
                  {"peak_fraction", flops / seconds * 1e-9 / peak_gflops}});
     }
-  }
-}
-
-void bench_attention(const BenchOptions& options, Executor& executor) {
-  BenchTable table(options.json);
-  Peak peak(executor);
-  for (const int64_t T : {64, 128, 256, 512, 1024, 2048, 4096}) {
-    const int64_t B = std::max<int64_t>(1, 4096 / T), H = 12, D = 64;
-    const AttentionShape shape{
-        .batch = B, .query_heads = H, .kv_heads = H, .query_length = T, .key_length = T, .head_size = D};
-    const AttentionOptions attention;
-    const int64_t count = B * T * H * D;
-    // As in training: q, k and v are parts of one buffer (B, T, 3 H D).
-    const Tensor qkv = random_tensor("bench qkv", 3 * count), dout = random_tensor("bench dout", count);
-    Tensor out({count}), dqkv({3 * count}), maximum({B * H * T}), sum({B * H * T});
-    Tensor workspace({attention_workspace(shape, executor.threads()) + 1});
-    const auto part = [&](const float* base, int64_t index) {
-      return ConstHeadView{base + index * H * D, T * 3 * H * D, 3 * H * D, D};
-    };
-    const auto gradient = [&](int64_t index) {
-      return HeadView{dqkv.f32() + index * H * D, T * 3 * H * D, 3 * H * D, D};
-    };
-    const double forward = median_seconds(options.seconds / 2, [&] {
-      attention_forward(executor, shape, attention, part(qkv.f32(), 0), part(qkv.f32(), 1),
-                        part(qkv.f32(), 2), {out.f32(), T * H * D, H * D, D}, maximum.f32(), sum.f32(),
-                        workspace.f32());
-    });
-    const double backward = median_seconds(options.seconds / 2, [&] {
-      attention_backward(executor, shape, attention, part(qkv.f32(), 0), part(qkv.f32(), 1),
-                         part(qkv.f32(), 2), {out.f32(), T * H * D, H * D, D}, maximum.f32(), sum.f32(),
-                         {dout.f32(), T * H * D, H * D, D}, gradient(0), gradient(1), gradient(2),
-                         workspace.f32());
-    });
-    const double peak_gflops = peak.measure();
-    // Useful work of the causal half: 4 B H D T (T + 1) / 2 forward, 2.5 times that backward.
-    const double flops =
-        2.0 * static_cast<double>(B * H * D) * static_cast<double>(T) * static_cast<double>(T + 1);
-    const double forward_gflops = flops / forward * 1e-9, backward_gflops = 2.5 * flops / backward * 1e-9;
-    table.row({{"variant", "causal"},
-               {"B", B},
-               {"H", H},
-               {"T", T},
-               {"D", D},
-               {"forward_gflops", forward_gflops},
-               {"backward_gflops", backward_gflops},
-               {"peak_fraction", 3.5 * flops / (forward + backward) * 1e-9 / peak_gflops}});
   }
 }
 
