@@ -129,6 +129,57 @@ TEST(AttentionVariants, ADeepSinkChangesNoBit) {
   });
 }
 
+// No window is the same as one that is longer than anything, and minus infinity the same as no sink.
+TEST(AttentionVariants, WhatHidesNothingChangesNoBit) {
+  const AttentionCase plain({1, 2, 1, 50, 150, 16}, {.query_offset = 90});
+  AttentionCase wide = plain, below = plain;
+  wide.options.window = std::numeric_limits<int64_t>::max();
+  below.set_sinks(std::vector<float>(2, -std::numeric_limits<float>::infinity()));
+  for_each_attention_target([&] {
+    const AttentionResult expected = plain.run();
+    for (const AttentionCase* c : {&wide, &below}) {
+      SCOPED_TRACE(c->name());
+      const AttentionResult r = c->run();
+      expect_same_bits("out", r.out, expected.out);
+      expect_same_bits("running_sum", r.running_sum, expected.running_sum);
+      expect_same_bits("dkey", r.dkey, expected.dkey);
+    }
+    expect_all_zero("dsinks", below.run().dsinks);
+  });
+}
+
+// Offsets at the ends of their range, with all that compares positions.
+TEST(AttentionVariants, FarOffsets) {
+  constexpr int64_t kFar = std::numeric_limits<int32_t>::max() - 64 - 200;
+  for (const int64_t offset : {-kFar, kFar}) {
+    AttentionCase c({1, 2, 2, 150, 200, 8}, {.query_offset = offset, .window = 5});
+    c.set_prefix({130});
+    expect_attention(c);
+  }
+}
+
+// Queries in pieces, each at its offset, equal the whole, with everything on.
+TEST(AttentionVariants, PiecesOfQueriesEqualTheWhole) {
+  constexpr int64_t T = 150;
+  AttentionCase c = with_all({1, 2, 1, T, T, 24});
+  c.options.window = 70;
+  for_each_attention_target([&] {
+    const AttentionResult whole = c.run();
+    for (const int64_t piece : {1, 7, 64, 100}) {
+      for (int64_t t = 0; t < T; t += piece) {
+        const int64_t count = std::min(piece, T - t);
+        AttentionCase part = c;
+        part.shape.query_length = count;
+        part.options.query_offset = t;
+        part.query.assign(c.query.begin() + t * 48, c.query.begin() + (t + count) * 48);
+        part.dout.assign(part.query.size(), 1.0f);
+        expect_same_bits(fmt::format("queries from {}", t), part.run().out,
+                         std::span(whole.out).subspan(t * 48, count * 48));
+      }
+    }
+  });
+}
+
 // Padding at either end: it may hold NaN, its rows are zero, and the others are as if it were not there.
 TEST(AttentionVariants, PaddingIsNotThere) {
   constexpr int64_t T = 100;
@@ -140,7 +191,9 @@ TEST(AttentionVariants, PaddingIsNotThere) {
       std::vector<int32_t> ids(T, -1);
       std::fill(ids.begin() + first, ids.begin() + last, 0);
       c.set_documents(ids);
+      c.set_sinks({0.5f, -1.0f});
       AttentionCase without(self(1, 2, used, 12));
+      without.set_sinks({0.5f, -1.0f});
       const auto cut = [&](const std::vector<float>& x) {
         return std::vector<float>(x.begin() + first * 24, x.begin() + last * 24);
       };
@@ -209,13 +262,15 @@ TEST(AttentionVariants, RandomCombinations) {
     return static_cast<int64_t>(random.below(drawn++, static_cast<uint64_t>(n)));
   };
   for (int trial = 0; trial < 250; ++trial) {
-    const int64_t K = 1 + below(2), group = 1 + below(3), Tk = 1 + below(100);
+    const int64_t K = 1 + below(2), group = 1 + below(3), Tk = 1 + below(below(8) == 0 ? 260 : 100);
     const bool decoding = below(3) == 0;
     const int64_t Tq = decoding ? 1 + below(Tk) : Tk;
     constexpr int64_t kHeadSizes[] = {1, 7, 8, 16, 20, 32, 80};
     AttentionShape s{1 + below(2), K * group, K, Tq, Tk, kHeadSizes[below(7)]};
     AttentionOptions o;
     o.query_offset = Tk - Tq;
+    const bool elsewhere = below(5) == 0;
+    if (elsewhere) o.query_offset = below(Tq + Tk) - Tq;
     o.causal = below(4) != 0;
     if (o.causal && below(2) == 0) o.window = 1 + below(Tk);
     if (below(3) == 0) o.softcap = 0.5f + static_cast<float>(below(40)) / 8;
@@ -230,17 +285,19 @@ TEST(AttentionVariants, RandomCombinations) {
     }
     if (below(3) == 0) c.set_alibi_slopes(testing::random_floats(31, heads, 0.2));
     if (below(3) == 0) c.set_sinks(testing::random_floats(32, heads));
-    if (below(3) == 0) {
+    if (!elsewhere && below(3) == 0) {
       std::vector<int32_t> ids;
       for (size_t b = 0; b < batch; ++b) {
-        const int64_t length = 1 + below(Tk), padding = below(2) * below(Tk);
+        const int64_t length = 1 + below(Tk);
+        const bool padded = below(2) == 0;
+        const int64_t padding = padded ? below(Tk) : 0;
         for (int64_t t = 0; t < Tk; ++t) ids.push_back(t < padding ? -1 : static_cast<int32_t>(t / length));
       }
       c.set_documents(ids);
     }
     SCOPED_TRACE(trial);
-    // Sums of opposite terms: what cancels is of the size of the terms.
-    expect_attention(c, 0.05);
+    // ds = p (dp - delta): what cancels is of the size of dp = do . v.
+    expect_attention(c, 0.5 * std::sqrt(static_cast<double>(s.head_size)));
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
@@ -255,6 +312,9 @@ TEST(AttentionVariants, SameBitsForAnyNumberOfThreads) {
     expect_same_bits("out", r.out, first.out);
     expect_same_bits("dquery", r.dquery, first.dquery);
     expect_same_bits("dkey", r.dkey, first.dkey);
+    expect_same_bits("dvalue", r.dvalue, first.dvalue);
+    expect_same_bits("running_max", r.running_max, first.running_max);
+    expect_same_bits("running_sum", r.running_sum, first.running_sum);
     expect_same_bits("dsinks", r.dsinks, first.dsinks);
   }
 }
@@ -274,6 +334,8 @@ TEST(AttentionVariants, ImpossibleOnesAreRefusedByName) {
   refused({.window = -1}, "window = -1");
   refused({.softcap = -2}, "softcap = -2");
   refused({.softcap = std::numeric_limits<float>::infinity()}, "softcap = inf");
+  refused({.softcap = 1e-40f}, "softcap = ");
+  refused({.query_offset = std::numeric_limits<int64_t>::min()}, "query_offset = ");
 }
 
 }  // namespace

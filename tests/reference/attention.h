@@ -85,14 +85,15 @@ AttentionRow<Float> attention_row(const AttentionShape& s, const AttentionOption
       score -= Float(o.alibi_slopes[h]) * Float(static_cast<float>(std::abs(i + o.query_offset - j)));
     if (real_part(score) > highest) highest = real_part(score), row.max = score;
   }
-  if (o.sinks && o.sinks[h] > highest) row.max = Float(o.sinks[h]);
+  const bool sink = o.sinks && std::isfinite(highest);  // a row without keys has no weights at all
+  if (sink && o.sinks[h] > highest) row.max = Float(o.sinks[h]);
   for (int64_t j = 0; j < s.key_length; ++j) {
     if (!attention_visible(s, o, b, i, j)) continue;
     Float& p = row.weights[static_cast<size_t>(j)];
     p = std::exp(p - row.max);
     row.sum += p;
   }
-  if (o.sinks) {
+  if (sink) {
     const Float weight = std::exp(Float(o.sinks[h]) - row.max);
     row.sum += weight;
     row.sink = weight / row.sum;

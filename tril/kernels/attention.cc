@@ -34,8 +34,9 @@ Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key
   t.keys = std::min(kTile, s.key_length - t.key);
   const AttentionOptions& o = problem.options;
   t.position = t.query + o.query_offset - t.key;
-  t.last = o.causal ? std::min(kTile, t.position) : kTile;
-  t.before = o.window > 0 ? std::max(-kTile - 1, t.position - o.window) : -kTile - 1;
+  t.last = o.causal ? std::clamp(t.position, -kTile, kTile) : kTile;
+  const int64_t window = std::min<int64_t>(o.window, int64_t{1} << 33);  // longer than any row
+  t.before = window > 0 ? std::clamp(t.position - window, -kTile - 1, kTile) : -kTile - 1;
   t.prefix = std::clamp<int64_t>(problem.prefix(batch) - t.key, 0, t.keys);
   t.diagonal = t.prefix > 0 ? kTile : t.last;
   const bool none = t.queries + t.last <= 0 || t.before >= t.keys - 1;
@@ -135,11 +136,12 @@ void check_attention(const AttentionShape& s, const AttentionOptions& o) {
   check_use(o.window >= 0 && (o.window == 0 || o.causal),
             "attention: window = {} with causal = {}; a window needs causal, 0 means none", o.window,
             o.causal);
-  check_use(o.softcap >= 0 && std::isfinite(o.softcap),
-            "attention: softcap = {} is not a positive number, or 0 for none", o.softcap);
+  check_use(o.softcap == 0 || (o.softcap >= 1e-30f && o.softcap <= 1e30f),
+            "attention: softcap = {} must lie between 1e-30 and 1e30, or be 0 for none", o.softcap);
   check_use(o.dropout >= 0 && o.dropout < 1, "attention: dropout = {} is outside [0, 1)", o.dropout);
-  check_use(std::abs(o.query_offset) <= kMaxLength, "attention: |query_offset| = {} must not exceed {}",
-            o.query_offset, kMaxLength);
+  const int64_t room = kMaxLength - std::max(s.query_length, s.key_length);
+  check_use(o.query_offset >= -room && o.query_offset <= room,
+            "attention: query_offset = {} must lie between {} and {}", o.query_offset, -room, room);
   check_use(
       !o.documents || (o.query_offset >= 0 && s.query_length <= s.key_length - o.query_offset),
       "attention: with documents every query needs its own id among the keys, but query_offset = {} and "

@@ -5,12 +5,15 @@
 // docs/attention.md derives every step with the names used here.
 //
 //   s_ij = scale * q_i . k_j        for the keys j that query i may see
-//   s_ij = c tanh(s_ij / c) - slope_h |i + query_offset - j|        with softcap c, with ALiBi
-//   p_ij = exp(s_ij - m_i) / l_i    m_i = max_j s_ij,  l_i = sum_j exp(s_ij - m_i)        (both with the
-//   sink) o_i  = sum_j p_ij v_j
+//   s_ij <- c tanh(s_ij / c)                             with softcap c
+//   s_ij <- s_ij - slope_h |i + query_offset - j|        with ALiBi
+//   p_ij = exp(s_ij - m_i) / l_i    m_i = max_j s_ij,  l_i = sum_j exp(s_ij - m_i); a sink is one more j
+//   o_i  = sum_j p_ij v_j
 //
 // Forward keeps m and l apart (their sum m + log l would lose the low bits of l when |m| is large); backward
 // recomputes p from them, so nothing of size (T, T) ever exists.
+//
+// On x86 numbers below 2^-126 count as 0 inside these functions; the caller's floating-point mode comes back.
 //
 // Needs neither oneDNN nor any training code: CMake target tril::attention.
 #pragma once
@@ -64,7 +67,7 @@ struct AttentionOptions {
   // Lewis (2021), section 3.
   const float* alibi_slopes = nullptr;
   // (H) or null, attention sinks: one more score for each row of head h, whose weight goes to no value. The
-  // weights of a row then sum to less than 1.
+  // weights of a row then sum to less than 1. Finite, or minus infinity for none.
   const float* sinks = nullptr;
   // Dropout of the weights p_ij with probability `dropout` in [0, 1), survivors scaled by 1 / (1 - dropout).
   // The draw for (b, h, i, j) is word (j & 3) of the Philox block with key `dropout_key` and counter
@@ -82,15 +85,15 @@ void check_attention(const AttentionShape& shape, const AttentionOptions& option
 int64_t attention_workspace(const AttentionShape& shape, int threads);
 
 // out = o; running_max and running_sum are (B, H, Tq): m and l above. A query that sees no key gets o = 0,
-// and without a sink m = 0, l = 0.
+// m = 0, l = 0, with a sink too.
 void attention_forward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
                        ConstHeadView query, ConstHeadView key, ConstHeadView value, HeadView out,
                        float* running_max, float* running_sum, float* workspace);
 
 // With delta_i = do_i . o_i:  dp_ij = do_i . v_j,  ds_ij = p_ij (dp_ij - delta_i),
 //   dq_i = scale sum_j ds_ij k_j,   dk_j = scale sum_i ds_ij q_i,   dv_j = sum_i p_ij do_i.
-// with softcap ds_ij also times 1 - tanh^2(s_ij / c), and dsink_h = -sum_i exp(sink_h - m_i) / l_i delta_i.
-// Overwrites dquery, dkey, dvalue and, if there are sinks, dsinks (B, H), to be summed over B. One thread
+// with softcap ds_ij also times 1 - tanh^2 of the score before it; dsink_h = -sum_i exp(sink_h - m_i) / l_i
+// delta_i. Overwrites dquery, dkey, dvalue and, unless null, dsinks (B, H), to be summed over B. One thread
 // owns a (batch, key/value head): bit-equal for any thread count.
 void attention_backward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
                         ConstHeadView query, ConstHeadView key, ConstHeadView value, ConstHeadView out,

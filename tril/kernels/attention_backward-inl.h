@@ -94,7 +94,7 @@ class Backward {
 
   void query_head(int64_t batch, int64_t head) {
     for (int64_t t = 0; t < call_.query_tiles(); ++t) pack_queries(batch, head, t);
-    if (call_.options.sinks != nullptr) sink_gradient(batch, head);
+    if (call_.options.sinks != nullptr && call_.dsinks != nullptr) sink_gradient(batch, head);
     clear(at(layout_.dqueries), call_.query_tiles() * kTile * packing_.stride);
     for (int64_t block = 0; block < call_.key_tiles(); block += kBackwardBlock) {
       const int64_t block_end = std::min(call_.key_tiles(), block + kBackwardBlock);
@@ -136,6 +136,7 @@ class Backward {
   void sink_gradient(int64_t batch, int64_t head) {
     double sum = 0;
     for (int64_t i = 0; i < call_.shape.query_length; ++i) {
+      if (at(layout_.inverse_sum)[i] == 0) continue;  // no keys, and dout may be anything
       const float p =
           std::exp(call_.options.sinks[head] - at(layout_.maximum)[i]) * at(layout_.inverse_sum)[i];
       sum -= double{p} * at(layout_.delta)[i];

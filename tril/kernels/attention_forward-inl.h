@@ -138,9 +138,9 @@ class Forward {
     const int64_t stats = (batch_ * call_.shape.query_heads + head) * call_.shape.query_length + first;
     for (int64_t q = 0; q < query_count(t); ++q) {
       float l = sum(slot)[q], m = l == 0 ? 0.0f : maximum(slot)[q], decay = 1;
-      if (call_.options.sinks != nullptr) {
-        const float sink = call_.options.sinks[head], higher = l == 0 ? sink : std::max(m, sink);
-        decay = l == 0 ? 0.0f : std::exp(m - higher);
+      if (call_.options.sinks != nullptr && l != 0) {
+        const float sink = call_.options.sinks[head], higher = std::max(m, sink);
+        decay = std::exp(m - higher);
         l = decay * l + std::exp(sink - higher);
         m = higher;
       }

@@ -103,6 +103,7 @@ void attention_weights(const AttentionShape& shape, const AttentionOptions& opti
   check_attention(shape, options);
   const WeightsCall call{{shape, options}, query, key, running_max, running_sum};
   std::vector<float> workspace(static_cast<size_t>(ForwardLayout(call).size));
+  const SubnormalsAreZero scope;
   for (int64_t t = 0; t < call.query_tiles(); ++t) {
     HWY_DYNAMIC_DISPATCH(run_weights)
     (call, batch, head, t, workspace.data(), weights + t * kTile * shape.key_length);
