@@ -303,5 +303,13 @@ TEST(Matmul, EngineHasAName) {
 #endif
 }
 
+// Outputs of exactly one good block, and one element more: K is cut for 32 tasks over one and over two
+// blocks.
+TEST(Matmul, ChunksOfKAtTheBorderOfABlock) {
+  constexpr int64_t kRows = 192, kColumns = 384, kDepth = 16384;
+  EXPECT_EQ(matmul_workspace(kRows, kColumns, kDepth), 31 * kRows * kColumns);
+  EXPECT_EQ(matmul_workspace(kRows + 1, kColumns, kDepth), 15 * (kRows + 1) * kColumns);
+}
+
 }  // namespace
 }  // namespace tril

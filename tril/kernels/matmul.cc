@@ -1,6 +1,7 @@
 #include "tril/kernels/matmul.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tril/kernels/matmul_engine.h"
 
@@ -40,8 +41,8 @@ int64_t tasks_wanted(int64_t m, int64_t n, int64_t k) {
 }
 
 int64_t depth_of_chunks(int64_t m, int64_t n, int64_t k) {
-  const auto enough_blocks = static_cast<int64_t>(std::min<double>(volume(m, n) / kGoodArea, kEnoughTasks));
-  const int64_t blocks = m <= kFewRows ? divide_up(n, kFewRowsColumns) : enough_blocks + 1;
+  const double good_blocks = std::min<double>(std::ceil(volume(m, n) / kGoodArea), kEnoughTasks);
+  const int64_t blocks = m <= kFewRows ? divide_up(n, kFewRowsColumns) : static_cast<int64_t>(good_blocks);
   const int64_t least_depth = volume(m, n) <= kSmallArea ? kLeastDepthOfSmall : kLeastDepth;
   const int64_t chunks = std::min(tasks_wanted(m, n, k) / blocks, k / least_depth);
   return chunks <= 1 ? k : round_up(divide_up(k, chunks), 16);
