@@ -74,6 +74,11 @@ class Rows {
   std::vector<float> data_;
 };
 
+// Queries and keys of one length, as many key/value heads as heads.
+inline AttentionShape self(int64_t batch, int64_t heads, int64_t time, int64_t head_size) {
+  return {batch, heads, heads, time, time, head_size};
+}
+
 struct AttentionResult {
   std::vector<float> out, running_max, running_sum, dquery, dkey, dvalue, dsinks;
 };
@@ -211,7 +216,7 @@ struct AttentionExpectation {
   // terms.
   static void expect_within_constant(const std::string& what, const std::vector<float>& actual,
                                      const std::vector<double>& wanted, double size) {
-    const double bound = std::max(4e-6 * std::abs(wanted[0]), 4e-5 * size);
+    const double bound = std::max(4e-6 * std::abs(wanted[0]), 1e-6 * size);
     for (const float x : actual) ASSERT_NEAR(x, wanted[0], bound) << what;
   }
 };
@@ -219,6 +224,67 @@ struct AttentionExpectation {
 inline void expect_attention(const AttentionCase& c, double magnitude = 0) {
   const AttentionExpectation expectation(c);
   for_each_attention_target([&] { expectation.expect(c, c.run(), magnitude); });
+}
+
+// The reference's gradient of sum(dout * out) against the complex step, for all three inputs.
+inline void expect_reference_gradient(const AttentionCase& c) {
+  SCOPED_TRACE(c.name());
+  using Complex = std::complex<double>;
+  const auto q = convert<double>(c.query), k = convert<double>(c.key), v = convert<double>(c.value),
+             g = convert<double>(c.dout);
+  const auto gradients = reference::attention_backward(c.shape, c.options, q, k, v, g);
+  const auto loss = [&](const std::vector<Complex>& query, const std::vector<Complex>& key,
+                        const std::vector<Complex>& value) {
+    const auto out = reference::attention_forward(c.shape, c.options, query, key, value).out;
+    Complex sum = 0;
+    for (size_t i = 0; i < out.size(); ++i) sum += g[i] * out[i];
+    return sum;
+  };
+  const auto cq = convert<Complex>(q), ck = convert<Complex>(k), cv = convert<Complex>(v);
+  expect_complex_step(
+      "dquery", [&](const auto& x) { return loss(x, ck, cv); }, q, gradients.dquery);
+  expect_complex_step(
+      "dkey", [&](const auto& x) { return loss(cq, x, cv); }, k, gradients.dkey);
+  expect_complex_step(
+      "dvalue", [&](const auto& x) { return loss(cq, ck, x); }, v, gradients.dvalue);
+}
+
+// Floats of one time step of a (1, T, heads, D) array.
+inline std::span<const float> steps(const std::vector<float>& x, int64_t time, int64_t first, int64_t last) {
+  const int64_t step = static_cast<int64_t>(x.size()) / time;
+  return std::span(x).subspan(first * step, (last - first) * step);
+}
+
+inline void expect_same_result(const AttentionResult& a, const AttentionResult& b) {
+  expect_same_bits("out", a.out, b.out);
+  expect_same_bits("running_max", a.running_max, b.running_max);
+  expect_same_bits("running_sum", a.running_sum, b.running_sum);
+  expect_same_bits("dquery", a.dquery, b.dquery);
+  expect_same_bits("dkey", a.dkey, b.dkey);
+  expect_same_bits("dvalue", a.dvalue, b.dvalue);
+  if (!a.dsinks.empty() || !b.dsinks.empty()) expect_same_bits("dsinks", a.dsinks, b.dsinks);
+}
+
+// The queries of a (1, T, ...) case in pieces, each at its offset, give the same bits as all at once: prefill
+// equals decode.
+inline void expect_pieces_equal_the_whole(const AttentionCase& c) {
+  const int64_t T = c.shape.query_length;
+  for_each_attention_target([&] {
+    const AttentionResult whole = c.run();
+    for (const int64_t piece : {1, 2, 7, 64, 100}) {
+      for (int64_t t = 0; t < T; t += piece) {
+        const int64_t count = std::min(piece, T - t);
+        AttentionCase part = c;
+        part.shape.query_length = count;
+        part.options.query_offset = t;
+        const auto rows = steps(c.query, T, t, t + count);
+        part.query.assign(rows.begin(), rows.end());
+        part.dout.assign(rows.size(), 1.0f);
+        expect_same_bits(fmt::format("queries {} to {}", t, t + count), part.run().out,
+                         steps(whole.out, T, t, t + count));
+      }
+    }
+  });
 }
 
 }  // namespace tril::testing

@@ -11,14 +11,10 @@ using testing::AttentionCase;
 using testing::AttentionResult;
 using testing::expect_all_zero;
 using testing::expect_same_bits;
+using testing::expect_same_result;
 using testing::for_each_attention_target;
 using testing::kNan;
-
-// Floats of one time step of a (1, T, heads, D) array.
-std::span<const float> steps(const std::vector<float>& x, int64_t time, int64_t first, int64_t last) {
-  const int64_t step = static_cast<int64_t>(x.size()) / time;
-  return std::span(x).subspan(first * step, (last - first) * step);
-}
+using testing::steps;
 
 void replace(std::vector<float>& x, int64_t time, int64_t t, float value) {
   const int64_t step = static_cast<int64_t>(x.size()) / time;
@@ -84,15 +80,6 @@ TEST(AttentionExact, DocumentsDoNotMix) {
   }
 }
 
-void expect_same_result(const AttentionResult& a, const AttentionResult& b) {
-  expect_same_bits("out", a.out, b.out);
-  expect_same_bits("running_max", a.running_max, b.running_max);
-  expect_same_bits("running_sum", a.running_sum, b.running_sum);
-  expect_same_bits("dquery", a.dquery, b.dquery);
-  expect_same_bits("dkey", a.dkey, b.dkey);
-  expect_same_bits("dvalue", a.dvalue, b.dvalue);
-}
-
 TEST(AttentionExact, SameBitsForAnyNumberOfThreadsAndRun) {
   for (const int64_t T : {5, 600}) {
     const AttentionCase c({2, 4, 2, T, T, 16}, {.dropout = 0.1f, .dropout_key = 3});
@@ -108,26 +95,8 @@ TEST(AttentionExact, SameBitsForAnyNumberOfThreadsAndRun) {
   }
 }
 
-// The queries in pieces, each at its offset, give the same bits as all at once: prefill equals decode.
 TEST(AttentionExact, PiecesOfQueriesEqualTheWhole) {
-  constexpr int64_t T = 150;
-  const AttentionCase c({1, 2, 1, T, T, 24});
-  for_each_attention_target([&] {
-    const AttentionResult whole = c.run();
-    for (const int64_t piece : {1, 2, 7, 64, 100}) {
-      for (int64_t t = 0; t < T; t += piece) {
-        const int64_t count = std::min(piece, T - t);
-        AttentionCase part = c;
-        part.shape.query_length = count;
-        part.options.query_offset = t;
-        const auto rows = steps(c.query, T, t, t + count);
-        part.query.assign(rows.begin(), rows.end());
-        part.dout.assign(rows.size(), 1.0f);
-        expect_same_bits(fmt::format("queries {} to {}", t, t + count), part.run().out,
-                         steps(whole.out, T, t, t + count));
-      }
-    }
-  });
+  testing::expect_pieces_equal_the_whole(AttentionCase({1, 2, 1, 150, 150, 24}));
 }
 
 // Grouped heads equal the same keys repeated for each query head.

@@ -9,34 +9,8 @@ namespace {
 
 using testing::AttentionCase;
 using testing::expect_attention;
-using Complex = std::complex<double>;
-
-AttentionShape self(int64_t batch, int64_t heads, int64_t time, int64_t head_size) {
-  return {batch, heads, heads, time, time, head_size};
-}
-
-// The reference's gradient of sum(dout * out) against the complex step, for all three inputs.
-void expect_reference_gradient(const AttentionCase& c) {
-  SCOPED_TRACE(c.name());
-  const auto q = testing::convert<double>(c.query), k = testing::convert<double>(c.key),
-             v = testing::convert<double>(c.value), g = testing::convert<double>(c.dout);
-  const auto gradients = reference::attention_backward(c.shape, c.options, q, k, v, g);
-  const auto loss = [&](const std::vector<Complex>& query, const std::vector<Complex>& key,
-                        const std::vector<Complex>& value) {
-    const auto out = reference::attention_forward(c.shape, c.options, query, key, value).out;
-    Complex sum = 0;
-    for (size_t i = 0; i < out.size(); ++i) sum += g[i] * out[i];
-    return sum;
-  };
-  const auto cq = testing::convert<Complex>(q), ck = testing::convert<Complex>(k),
-             cv = testing::convert<Complex>(v);
-  testing::expect_complex_step(
-      "dquery", [&](const auto& x) { return loss(x, ck, cv); }, q, gradients.dquery);
-  testing::expect_complex_step(
-      "dkey", [&](const auto& x) { return loss(cq, x, cv); }, k, gradients.dkey);
-  testing::expect_complex_step(
-      "dvalue", [&](const auto& x) { return loss(cq, ck, x); }, v, gradients.dvalue);
-}
+using testing::expect_reference_gradient;
+using testing::self;
 
 TEST(AttentionReference, GradientEqualsComplexStep) {
   expect_reference_gradient(AttentionCase(self(1, 1, 5, 3)));

@@ -1,6 +1,6 @@
 // The ladder again for each variant alone, and for random combinations of all of them.
 #include "tests/kernels/attention_case.h"
-#include "tril/base/error.h"
+#include "tests/support/expect_error.h"
 
 namespace tril {
 namespace {
@@ -9,32 +9,11 @@ using testing::AttentionCase;
 using testing::AttentionResult;
 using testing::expect_all_zero;
 using testing::expect_attention;
+using testing::expect_error;
+using testing::expect_reference_gradient;
 using testing::expect_same_bits;
 using testing::for_each_attention_target;
-using Complex = std::complex<double>;
-
-AttentionShape self(int64_t batch, int64_t heads, int64_t time, int64_t head_size) {
-  return {batch, heads, heads, time, time, head_size};
-}
-
-void expect_reference_gradient(const AttentionCase& c) {
-  SCOPED_TRACE(c.name());
-  const auto q = testing::convert<double>(c.query), k = testing::convert<double>(c.key),
-             v = testing::convert<double>(c.value), g = testing::convert<double>(c.dout);
-  const auto gradients = reference::attention_backward(c.shape, c.options, q, k, v, g);
-  const auto loss = [&](const std::vector<Complex>& query, const std::vector<Complex>& key) {
-    const auto out =
-        reference::attention_forward(c.shape, c.options, query, key, testing::convert<Complex>(v)).out;
-    Complex sum = 0;
-    for (size_t i = 0; i < out.size(); ++i) sum += g[i] * out[i];
-    return sum;
-  };
-  const auto cq = testing::convert<Complex>(q), ck = testing::convert<Complex>(k);
-  testing::expect_complex_step(
-      "dquery", [&](const auto& x) { return loss(x, ck); }, q, gradients.dquery);
-  testing::expect_complex_step(
-      "dkey", [&](const auto& x) { return loss(cq, x); }, k, gradients.dkey);
-}
+using testing::self;
 
 AttentionCase with_all(const AttentionShape& s) {
   AttentionCase c(s, {.window = 3, .softcap = 1.5f});
@@ -108,6 +87,21 @@ TEST(AttentionVariants, AlibiAndSoftcap) {
   }
 }
 
+// With one key of 1, head size 1 and a cap of 1 the maximum of row i is tanh of query i.
+TEST(AttentionVariants, TanhIsAccurate) {
+  constexpr int64_t Tq = 8000;
+  AttentionCase c({1, 1, 1, Tq, 1, 1}, {.scale = 1, .causal = false, .softcap = 1});
+  c.key = {1};
+  for (int64_t i = 0; i < Tq; ++i) c.query[i] = 0.0025017f * static_cast<float>(i - Tq / 2);
+  for_each_attention_target([&] {
+    const std::vector<float> tanh = c.run().running_max;
+    for (int64_t i = 0; i < Tq; ++i) {
+      const double expected = std::tanh(double{c.query[i]});
+      ASSERT_NEAR(tanh[i], expected, 2 * 0x1p-23 * std::abs(expected)) << c.query[i];
+    }
+  });
+}
+
 TEST(AttentionVariants, Sinks) {
   for (const float size : {1.0f, 10.0f}) {
     AttentionCase c({2, 4, 2, 90, 90, 16}, {.dropout = 0.2f, .dropout_key = 5});
@@ -158,26 +152,10 @@ TEST(AttentionVariants, FarOffsets) {
   }
 }
 
-// Queries in pieces, each at its offset, equal the whole, with everything on.
 TEST(AttentionVariants, PiecesOfQueriesEqualTheWhole) {
-  constexpr int64_t T = 150;
-  AttentionCase c = with_all({1, 2, 1, T, T, 24});
+  AttentionCase c = with_all({1, 2, 1, 150, 150, 24});
   c.options.window = 70;
-  for_each_attention_target([&] {
-    const AttentionResult whole = c.run();
-    for (const int64_t piece : {1, 7, 64, 100}) {
-      for (int64_t t = 0; t < T; t += piece) {
-        const int64_t count = std::min(piece, T - t);
-        AttentionCase part = c;
-        part.shape.query_length = count;
-        part.options.query_offset = t;
-        part.query.assign(c.query.begin() + t * 48, c.query.begin() + (t + count) * 48);
-        part.dout.assign(part.query.size(), 1.0f);
-        expect_same_bits(fmt::format("queries from {}", t), part.run().out,
-                         std::span(whole.out).subspan(t * 48, count * 48));
-      }
-    }
-  });
+  testing::expect_pieces_equal_the_whole(c);
 }
 
 // Padding at either end: it may hold NaN, its rows are zero, and the others are as if it were not there.
@@ -308,27 +286,14 @@ TEST(AttentionVariants, SameBitsForAnyNumberOfThreads) {
   const AttentionResult first = c.run();
   for (int threads = 1; threads <= 4; ++threads) {
     ThreadPool pool(threads);
-    const AttentionResult r = c.run(pool);
-    expect_same_bits("out", r.out, first.out);
-    expect_same_bits("dquery", r.dquery, first.dquery);
-    expect_same_bits("dkey", r.dkey, first.dkey);
-    expect_same_bits("dvalue", r.dvalue, first.dvalue);
-    expect_same_bits("running_max", r.running_max, first.running_max);
-    expect_same_bits("running_sum", r.running_sum, first.running_sum);
-    expect_same_bits("dsinks", r.dsinks, first.dsinks);
+    testing::expect_same_result(c.run(pool), first);
   }
 }
 
 TEST(AttentionVariants, ImpossibleOnesAreRefusedByName) {
   const AttentionShape s = self(1, 1, 4, 4);
-  const auto refused = [&](const AttentionOptions& o, const std::string& piece) {
-    try {
-      check_attention(s, o);
-      ADD_FAILURE() << piece;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUse);
-      EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what();
-    }
+  const auto refused = [&](const AttentionOptions& o, const char* piece) {
+    expect_error(ErrorKind::kUse, {piece}, [&] { check_attention(s, o); });
   };
   refused({.causal = false, .window = 3}, "window = 3");
   refused({.window = -1}, "window = -1");

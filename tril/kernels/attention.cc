@@ -38,7 +38,6 @@ Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key
   const int64_t window = std::min<int64_t>(o.window, int64_t{1} << 33);  // longer than any row
   t.before = window > 0 ? std::clamp(t.position - window, -kTile - 1, kTile) : -kTile - 1;
   t.prefix = std::clamp<int64_t>(problem.prefix(batch) - t.key, 0, t.keys);
-  t.diagonal = t.prefix > 0 ? kTile : t.last;
   const bool none = t.queries + t.last <= 0 || t.before >= t.keys - 1;
   const bool all = t.last >= t.keys - 1 && t.queries - 1 + t.before < 0;
   t.sight = t.prefix == t.keys || all ? Sight::kAll : none && t.prefix == 0 ? Sight::kNone : Sight::kPart;

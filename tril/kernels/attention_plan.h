@@ -85,8 +85,6 @@ struct Tile {
   int64_t last;    // kTile where causality hides nothing
   int64_t before;  // -kTile - 1 where no window hides anything
   int64_t prefix;
-  // Below the staircase k <= q + diagonal nothing is computed: `last`, or kTile where a prefix lies there.
-  int64_t diagonal;
   bool by_document;
   int32_t query_documents[kTile];
   const int32_t* key_documents;
@@ -95,12 +93,15 @@ struct Tile {
     const bool seen = (k <= q + last && k > q + before) || k < prefix;
     return seen && (!by_document || (query_documents[q] == key_documents[k] && key_documents[k] >= 0));
   }
+  // Outside the staircase over k <= q + diagonal nothing is computed. A prefix reaches beyond it: then all
+  // is.
+  int64_t diagonal() const { return prefix > 0 ? kTile : last; }
   // Rows of a strip: the whole tile unless the diagonal crosses it.
-  int64_t strip() const { return diagonal >= keys - 1 ? kTile : kStrip; }
+  int64_t strip() const { return diagonal() >= keys - 1 ? kTile : kStrip; }
   // The first query, rounded down to a vector, that sees any of the keys from row k on.
-  int64_t first_query(int64_t k) const { return std::max<int64_t>(0, k - diagonal) / kStrip * kStrip; }
+  int64_t first_query(int64_t k) const { return std::max<int64_t>(0, k - diagonal()) / kStrip * kStrip; }
   // One past the last key that any of the queries before row q_end sees.
-  int64_t last_key(int64_t q_end) const { return std::clamp<int64_t>(q_end + diagonal, 0, keys); }
+  int64_t last_key(int64_t q_end) const { return std::clamp<int64_t>(q_end + diagonal(), 0, keys); }
 };
 
 Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key_tile);
