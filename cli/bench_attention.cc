@@ -97,7 +97,7 @@ void bench_attention(const BenchOptions& options, Executor& executor) {
   const std::vector<float> per_head(kHeads, 0.1f);
   measure("grouped 12:3", T, {}, 3);
   measure("window 512", T, {.window = 512});
-  measure("documents of 512", T, {.documents = documents.data()});
+  measure("documents 512", T, {.documents = documents.data()});
   measure("ALiBi", T, {.alibi_slopes = per_head.data()});
   measure("softcap", T, {.softcap = 30});
   measure("sinks", T, {.sinks = per_head.data()});

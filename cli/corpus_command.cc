@@ -58,10 +58,12 @@ int corpus_command(const Arguments& words) {
   line.flag("--json", json, "with --judge: one JSON object");
   if (!line.parse(words)) return 0;
   if (!judged.empty()) {
-    check_use(stories == 0, "tril corpus: give either --stories or --judge");
+    for (const char* name : {"--stories", "--seed", "--out"})
+      check_use(!line.given(name), "tril corpus: {} does not go with --judge; leave one of them out", name);
     judge(judged, json);
     return 0;
   }
+  check_use(!json, "tril corpus: --json goes with --judge FILE");
   check_use(stories > 0, "tril corpus: give --stories N, such as --stories 2000");
 
   if (out == "-") {

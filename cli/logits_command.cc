@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdio>
 
 #include "cli/command.h"
 #include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
 #include "tril/interop/model_folder.h"
+#include "tril/kernels/elementwise.h"
 #include "tril/nn/session.h"
 
 namespace tril::cli {
@@ -74,11 +74,11 @@ int logits_command(const Arguments& words) {
   Session session(*loaded.model, pool, 1, time, /*with_backward=*/false);
   Tensor logits({time, loaded.config.vocabulary});
   loaded.model->logits(session.context(), batch, session.state(), logits.view());
-  for (int64_t i = 0; i < logits.view().elements(); ++i) {
-    if (!std::isfinite(logits.f32()[i]))
-      fail(ErrorKind::kNumerics, "{}: the logit of token {} at position {} is {}; the weights are damaged",
-           folder, i % loaded.config.vocabulary, i / loaded.config.vocabulary, logits.f32()[i]);
-  }
+  int64_t bad = -1;
+  first_non_finite(pool, logits.elements(), logits.f32(), &bad);
+  if (bad >= 0)
+    fail(ErrorKind::kNumerics, "{}: the logit of token {} at position {} is {}; the weights are damaged",
+         folder, bad % loaded.config.vocabulary, bad / loaded.config.vocabulary, logits.f32()[bad]);
   write_safetensors(out, {{"logits", logits.view()}});
   if (json)
     std::puts(

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "cli/format.h"
 #include "tril/base/error.h"
@@ -56,6 +56,8 @@ namespace {
 constexpr double kUsable = 0.95;
 // A proposal leaves more, since what is free changes from one moment to the next.
 constexpr double kProposed = 0.85;
+constexpr const char* kSmallSizes =
+    "use smaller sizes, such as --layers 4 --heads 4 --channels 256 --context 256 --batch 16";
 
 double planned_bytes(TransformerConfig config, int64_t layers, const TrainOptions& options, int threads) {
   config.layers = layers;
@@ -123,26 +125,35 @@ Proposal propose(const TransformerConfig& config, const TrainOptions& options, i
   return best;
 }
 
-std::string bytes_text(double bytes) {
-  return std::isfinite(bytes) ? format_bytes(bytes) : "more than can be counted";
+// What is missing, if anything is.
+struct Shortage {
+  std::string needed, usable;  // as text, with units
+  Proposal proposal;
+};
+
+std::optional<Shortage> find_shortage(const TransformerConfig& config, const TrainOptions& options,
+                                      int threads) {
+  const double free = available_memory();
+  const double needed = training_bytes(config, options, threads);
+  if (needed <= kUsable * free) return std::nullopt;
+  return Shortage{std::isfinite(needed) ? format_bytes(needed) : "more than can be counted",
+                  format_bytes(kUsable * free), propose(config, options, threads, kProposed * free)};
 }
 
 }  // namespace
 
 void check_memory(const TransformerConfig& given, const TrainOptions& options, int threads) {
   const TransformerConfig config = given.resolved();
-  const double free = available_memory();
-  const double needed = training_bytes(config, options, threads);
-  if (needed <= kUsable * free) return;
-  const Proposal proposal = propose(config, options, threads, kProposed * free);
+  const std::optional<Shortage> shortage = find_shortage(config, options, threads);
+  if (!shortage) return;
   fail(ErrorKind::kUse,
        "not enough memory: training {} layers of {} channels ({} heads, context {}, vocabulary {}) with "
        "--batch {} takes {}, {} can be used; {}",
        config.layers, config.channels, config.heads, config.context, config.vocabulary, options.batch,
-       bytes_text(needed), format_bytes(kUsable * free),
-       proposal.fits > 0
-           ? fmt::format("{} {} would fit", proposal.name, proposal.fits)
-           : "use smaller sizes, such as --layers 4 --heads 4 --channels 256 --context 256 --batch 16");
+       shortage->needed, shortage->usable,
+       shortage->proposal.fits > 0
+           ? fmt::format("{} {} would fit", shortage->proposal.name, shortage->proposal.fits)
+           : kSmallSizes);
 }
 
 void check_given_sizes(const TrainOptions& o, int threads) {
@@ -161,17 +172,16 @@ void check_given_sizes(const TrainOptions& o, int threads) {
   c = c.resolved();
   TrainOptions small = o;
   small.batch = given_or(o.batch, 1);
-  const double free = available_memory();
-  const double needed = training_bytes(c, small, threads);
-  if (needed <= kUsable * free) return;
-  const Proposal proposal = propose(c, small, threads, kProposed * free);
+  const std::optional<Shortage> shortage = find_shortage(c, small, threads);
+  if (!shortage) return;
   fail(ErrorKind::kUse,
        "not enough memory: with the sizes that are given, and the others as small as can be, training takes "
-       "{}, "
+       "{}; "
        "{} can be used; {}",
-       bytes_text(needed), format_bytes(kUsable * free),
-       proposal.fits > 0 ? fmt::format("{} can be at most {}", proposal.name, proposal.fits)
-                         : "use smaller sizes");
+       shortage->needed, shortage->usable,
+       shortage->proposal.fits > 0
+           ? fmt::format("{} can be at most {}", shortage->proposal.name, shortage->proposal.fits)
+           : kSmallSizes);
 }
 
 }  // namespace tril::cli

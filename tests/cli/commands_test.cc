@@ -130,6 +130,8 @@ TEST_F(Commands, Corpus) {
   EXPECT_GE(judged["names_introduced"], 3);
   for (const char* mistakes : {"words_unknown", "names_unknown", "pronouns_wrong", "object_mismatches"})
     EXPECT_EQ(judged[mistakes], 0) << mistakes;
+  EXPECT_EQ(run({"corpus", "--judge", "stories.txt", "--out", "x"}).code, 1);
+  EXPECT_EQ(run({"corpus", "--stories", "1", "--json"}).code, 1);
   const Result of_text = run({"corpus", "--judge", "text.txt"});
   EXPECT_EQ(of_text.code, 0) << of_text.err;
   EXPECT_NE(of_text.out.find("words "), std::string::npos) << of_text.out;
