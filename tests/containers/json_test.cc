@@ -29,9 +29,9 @@ TEST(Json, RepeatedKeysOfTheOutermostObjectAreNamed) {
 TEST(Json, InvalidUtf8IsReplaced) { EXPECT_EQ(to_text(Json("a\xff")), "\"a\xef\xbf\xbd\""); }
 
 TEST(Json, FloatsAreShortest) {
-  EXPECT_EQ(to_text(shortest(0.1f)), "0.1");
-  EXPECT_EQ(to_text(shortest(1e-5f)), "1e-05");
-  EXPECT_EQ(to_text(shortest(std::numeric_limits<float>::infinity())), "null");
+  EXPECT_EQ(to_text(shortest_number(0.1f)), "0.1");
+  EXPECT_EQ(to_text(shortest_number(1e-5f)), "1e-05");
+  EXPECT_EQ(to_text(shortest_number(std::numeric_limits<float>::infinity())), "null");
 }
 
 }  // namespace

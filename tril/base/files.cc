@@ -235,7 +235,7 @@ std::string read_to_end(int descriptor, const Path& path) {
     // /dev/zero and its like never end.
     check_data(
         size > 0 || !S_ISCHR(info.st_mode) || std::memchr(text.data(), 0, static_cast<size_t>(n)) == nullptr,
-        "{}: a device without text", name_of(path));
+        "{}: this is a device that gives no text; give a file or a pipe", name_of(path));
     size += static_cast<size_t>(n);
   }
   text.resize(size);

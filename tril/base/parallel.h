@@ -47,10 +47,9 @@ class DryExecutor final : public Executor {
   int threads_;
 };
 
-// A pool of std::threads, the caller being worker 0. Idle workers spin briefly, then sleep (at
-// once where there are more threads than processors). One caller at a
-// time: concurrent calls of run() from different outside threads are serialised. A body that runs another
-// pool must not come back to this one from there.
+// A pool of std::threads, the caller being worker 0. Idle workers spin briefly, then sleep (at once where
+// there are more threads than processors). One caller at a time: concurrent calls of run() from different
+// outside threads are serialised. A body that runs another pool must not come back to this one from there.
 class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(int threads);  // throws kUse unless 1 <= threads <= 4096 and the system grants them

@@ -24,7 +24,7 @@ std::string to_text(const Json& json, int indent) {
   return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-Json shortest(float value) {
+Json shortest_number(float value) {
   return std::isfinite(value) ? parse_json(fmt::format("{}", value)) : Json(nullptr);
 }
 

@@ -18,6 +18,6 @@ std::string to_text(const Json& json, int indent = -1);
 
 // The shortest decimal that is this float, not the float's double: 0.1 and not 0.10000000149011612; null if
 // it is not finite.
-Json shortest(float value);
+Json shortest_number(float value);
 
 }  // namespace tril

@@ -154,8 +154,9 @@ std::string gpt2_config_json(const TransformerConfig& config, int32_t end_of_tex
   json["activation_function"] = config.activation == Activation::kGeluTanh  ? "gelu_new"
                                 : config.activation == Activation::kGeluErf ? "gelu"
                                                                             : "relu";
-  json["layer_norm_epsilon"] = shortest(kNormEpsilon);
-  for (const char* key : {"attn_pdrop", "embd_pdrop", "resid_pdrop"}) json[key] = shortest(config.dropout);
+  json["layer_norm_epsilon"] = shortest_number(kNormEpsilon);
+  for (const char* key : {"attn_pdrop", "embd_pdrop", "resid_pdrop"})
+    json[key] = shortest_number(config.dropout);
   for (const char* key : {"bos_token_id", "eos_token_id"})
     json[key] = end_of_text >= 0 ? Json(end_of_text) : Json();
   json["tie_word_embeddings"] = true;
@@ -174,8 +175,8 @@ std::string tril_config_json(const TransformerConfig& config) {
   json["activation"] = activation_name(config.activation);
   for (const auto& [name, field] : kBiases) json[name] = config.*field;
   for (const auto& [name, field] : kHeadFlags) json[name] = config.*field;
-  json["scale"] = shortest(config.scale);
-  json["dropout"] = shortest(config.dropout);
+  json["scale"] = shortest_number(config.scale);
+  json["dropout"] = shortest_number(config.dropout);
   return to_text(json, 2) + "\n";
 }
 

@@ -11,7 +11,7 @@ Json log_line(const StepReport& report, int64_t tokens, double seconds) {
   json["step"] = report.step;
   json["loss_nats"] = report.loss;
   json["gradient_norm"] = report.gradient_norm;
-  json["learning_rate"] = shortest(report.learning_rate);
+  json["learning_rate"] = shortest_number(report.learning_rate);
   json["tokens"] = tokens;
   if (report.validation) {
     json["validation_loss_nats"] = report.validation->loss_nats;

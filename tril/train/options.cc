@@ -51,7 +51,7 @@ void visit_options(Options& o, Visit&& visit) {
 constexpr std::string_view kMayChange[] = {"eval-every", "eval-batches", "save-every", "sample-every",
                                            "keep"};
 
-Json to_json(float value) { return shortest(value); }
+Json to_json(float value) { return shortest_number(value); }
 template <class T>
 Json to_json(const T& value) {
   return value;

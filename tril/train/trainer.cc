@@ -79,8 +79,8 @@ StepReport Trainer::step() {
 
 StepReport Trainer::step_on(std::span<const Batch> micro_batches) {
   check_use(std::ssize(micro_batches) == options_.accumulate,
-            "trainer: {} micro-batches for a step of accumulate = {}", micro_batches.size(),
-            options_.accumulate);
+            "trainer: {} micro-batches were given, but a step takes accumulate = {}; give as many",
+            micro_batches.size(), options_.accumulate);
   const auto start = std::chrono::steady_clock::now();
   int64_t counted = 0;
   for (const Batch& batch : micro_batches) {
@@ -196,7 +196,7 @@ Trainer::Memory Trainer::plan_memory(const TransformerConfig& config, const Trai
     out.activations = checked_add(out.activations, bytes.saved);
     out.scratch = checked_add(out.scratch, bytes.scratch);
   }
-  out.total();
+  out.total();  // throws if it does not fit
   return out;
 }
 
