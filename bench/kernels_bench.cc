@@ -12,7 +12,7 @@
 #include "tril/kernels/dropout.h"
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/embedding.h"
-#include "tril/kernels/layer_norm.h"
+#include "tril/kernels/norm.h"
 
 namespace tril {
 namespace {
@@ -46,26 +46,26 @@ void report(benchmark::State& state, int64_t elements, int64_t bytes_an_element)
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
-void layer_norm_forward_bench(benchmark::State& state) {
+void layer_norm_forward(benchmark::State& state) {
   const int64_t rows = state.range(0), channels = state.range(1);
   std::vector<float> x = numbers(rows * channels), y = x, weight = numbers(channels), mean(rows), rstd(rows);
   for (auto _ : state) {
-    layer_norm_forward(pool(), rows, channels, x.data(), weight.data(), weight.data(), y.data(), mean.data(),
-                       rstd.data());
+    norm_forward(pool(), {}, rows, channels, x.data(), weight.data(), weight.data(), y.data(), mean.data(),
+                 rstd.data());
   }
   report(state, rows * channels, 8);
 }
 
-void layer_norm_backward_bench(benchmark::State& state) {
+void layer_norm_backward(benchmark::State& state) {
   const int64_t rows = state.range(0), channels = state.range(1);
   std::vector<float> x = numbers(rows * channels), y = x, dy = x, dx = x, weight = numbers(channels);
   std::vector<float> mean(rows), rstd(rows), dweight(channels), dbias(channels);
-  std::vector<float> workspace(layer_norm_backward_workspace(rows, channels));
-  layer_norm_forward(pool(), rows, channels, x.data(), weight.data(), weight.data(), y.data(), mean.data(),
-                     rstd.data());
+  std::vector<float> workspace(norm_backward_workspace(rows, channels));
+  norm_forward(pool(), {}, rows, channels, x.data(), weight.data(), weight.data(), y.data(), mean.data(),
+               rstd.data());
   for (auto _ : state) {
-    layer_norm_backward(pool(), rows, channels, x.data(), weight.data(), mean.data(), rstd.data(), dy.data(),
-                        dx.data(), true, dweight.data(), dbias.data(), workspace.data());
+    norm_backward(pool(), NormKind::kLayer, rows, channels, x.data(), weight.data(), mean.data(), rstd.data(),
+                  dy.data(), dx.data(), true, dweight.data(), dbias.data(), workspace.data());
   }
   report(state, rows * channels, 16);
 }
@@ -101,7 +101,7 @@ void cross_entropy_bench(benchmark::State& state) {
   std::vector<float> logits = numbers(rows * vocabulary), losses(rows);
   const std::vector<int32_t> targets = indices(rows, vocabulary);
   for (auto _ : state)
-    cross_entropy(pool(), rows, vocabulary, logits.data(), targets.data(), nullptr, 1e-3f, losses.data());
+    cross_entropy(pool(), rows, vocabulary, logits.data(), targets.data(), nullptr, 1e-3f, 0, losses.data());
   report(state, rows * vocabulary, 8);
 }
 
@@ -180,8 +180,8 @@ void first_non_finite_bench(benchmark::State& state) {
 constexpr int64_t kSmall = 1 << 14;
 constexpr int64_t kLarge = 1 << 24;
 
-BENCHMARK(layer_norm_forward_bench)->Args({256, 64})->Args({1024, 768})->Args({16384, 768})->UseRealTime();
-BENCHMARK(layer_norm_backward_bench)->Args({256, 64})->Args({1024, 768})->Args({16384, 768})->UseRealTime();
+BENCHMARK(layer_norm_forward)->Args({256, 64})->Args({1024, 768})->Args({16384, 768})->UseRealTime();
+BENCHMARK(layer_norm_backward)->Args({256, 64})->Args({1024, 768})->Args({16384, 768})->UseRealTime();
 BENCHMARK_CAPTURE(activation_forward_bench, relu, Activation::kRelu)->Arg(kSmall)->Arg(kLarge)->UseRealTime();
 BENCHMARK_CAPTURE(activation_forward_bench, gelu_tanh, Activation::kGeluTanh)
     ->Arg(kSmall)

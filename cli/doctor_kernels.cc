@@ -6,8 +6,8 @@
 #include "cli/doctor_checks.h"
 #include "tril/kernels/activation.h"
 #include "tril/kernels/cross_entropy.h"
-#include "tril/kernels/layer_norm.h"
 #include "tril/kernels/matmul.h"
+#include "tril/kernels/norm.h"
 
 namespace tril::cli {
 namespace {
@@ -66,11 +66,11 @@ void check_layer_norm(Executor& executor, Checks& checks) {
   const auto weight = doctor_random("doctor weight", channels), bias = doctor_random("doctor bias", channels);
   std::vector<float> y(x.size()), mean(static_cast<size_t>(rows)), rstd(mean), dx(x.size());
   std::vector<float> dweight(static_cast<size_t>(channels)), dbias(dweight);
-  std::vector<float> workspace(static_cast<size_t>(layer_norm_backward_workspace(rows, channels) + 1));
-  layer_norm_forward(executor, rows, channels, x.data(), weight.data(), bias.data(), y.data(), mean.data(),
-                     rstd.data());
-  layer_norm_backward(executor, rows, channels, x.data(), weight.data(), mean.data(), rstd.data(), dy.data(),
-                      dx.data(), false, dweight.data(), dbias.data(), workspace.data());
+  std::vector<float> workspace(static_cast<size_t>(norm_backward_workspace(rows, channels) + 1));
+  norm_forward(executor, {}, rows, channels, x.data(), weight.data(), bias.data(), y.data(), mean.data(),
+               rstd.data());
+  norm_backward(executor, NormKind::kLayer, rows, channels, x.data(), weight.data(), mean.data(), rstd.data(),
+                dy.data(), dx.data(), false, dweight.data(), dbias.data(), workspace.data());
   std::vector<double> want_y(x.size()), want_dx(x.size()), want_dweight(dweight.size());
   for (int64_t r = 0; r < rows; ++r) {
     const auto at = [&](int64_t c) { return static_cast<size_t>(r * channels + c); };
@@ -78,7 +78,7 @@ void check_layer_norm(Executor& executor, Checks& checks) {
     for (int64_t c = 0; c < channels; ++c) average += x[at(c)] / static_cast<double>(channels);
     for (int64_t c = 0; c < channels; ++c)
       variance += (x[at(c)] - average) * (x[at(c)] - average) / static_cast<double>(channels);
-    const double scale = 1 / std::sqrt(variance + kLayerNormEpsilon);
+    const double scale = 1 / std::sqrt(variance + NormOptions().epsilon);
     for (int64_t c = 0; c < channels; ++c) {
       const double xhat = (x[at(c)] - average) * scale,
                    g = double{dy[at(c)]} * weight[static_cast<size_t>(c)];
@@ -124,7 +124,8 @@ void check_cross_entropy(Executor& executor, Checks& checks) {
   std::vector<int32_t> targets(static_cast<size_t>(rows));
   const RandomStream random(1, "doctor targets");
   for (size_t r = 0; r < targets.size(); ++r) targets[r] = static_cast<int32_t>(random.below(r, 301));
-  cross_entropy(executor, rows, vocabulary, logits.data(), targets.data(), nullptr, 1.0f / 19, losses.data());
+  cross_entropy(executor, rows, vocabulary, logits.data(), targets.data(), nullptr, 1.0f / 19, 0,
+                losses.data());
   std::vector<double> want_loss(losses.size()), want_d(start.size());
   for (int64_t r = 0; r < rows; ++r) {
     const float* row = &start[static_cast<size_t>(r * vocabulary)];

@@ -6,6 +6,7 @@
 #include "cli/format.h"
 #include "tril/containers/json.h"
 #include "tril/interop/model_folder.h"
+#include "tril/nn/transformer_fields.h"
 #include "tril/train/checkpoint.h"
 
 namespace tril::cli {
@@ -23,23 +24,21 @@ std::string group_of(const std::string& name) {
 }
 
 Json config_json(const TransformerConfig& c) {
-  return {{"architecture", c.architecture()},
-          {"vocabulary", c.vocabulary},
-          {"context", c.context},
-          {"channels", c.channels},
-          {"layers", c.layers},
-          {"heads", c.heads},
-          {"kv_heads", c.kv_heads},
-          {"head_size", c.head_size},
-          {"mlp_hidden", c.mlp_hidden},
-          {"activation", activation_name(c.activation)},
-          {"qkv_bias", c.qkv_bias},
-          {"projection_bias", c.projection_bias},
-          {"mlp_bias", c.mlp_bias},
-          {"norm_bias", c.norm_bias},
-          {"tied_head", c.tied_head},
-          {"lm_head_bias", c.lm_head_bias},
-          {"dropout", c.dropout}};
+  Json out = {{"architecture", c.architecture()}};
+  visit_sizes(c, [&](const char* name, int64_t value) { out[name] = value; });
+  visit_architecture(c, [&](const char* name, const auto& value) {
+    using T = std::remove_cvref_t<decltype(value)>;
+    const bool rope = std::string_view(name).starts_with("rope_");
+    if (rope && c.attention.positions != Positions::kRope) return;
+    if constexpr (std::is_enum_v<T>)
+      out[name] = name_of(value);
+    else if constexpr (std::is_floating_point_v<T>)
+      out[name] = shortest_number(value);
+    else
+      out[name] = value;
+  });
+  out["dropout"] = shortest_number(c.dropout);
+  return out;
 }
 
 Json groups_json(const Parameters& parameters) {

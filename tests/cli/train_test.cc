@@ -57,6 +57,62 @@ TEST_F(Train, OneCommandTrainsAndSaysHowToGenerate) {
   EXPECT_EQ(text.out.substr(0, 3), "The");
 }
 
+TEST_F(Train, TheBlocksOfOtherModels) {
+  const std::vector<std::string> small = {"train",      "text.txt", "--steps", "20", "--layers", "2",
+                                          "--channels", "32",       "--heads", "4",  "--out"};
+  const auto train = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> words = small;
+    words.push_back(out);
+    words.insert(words.end(), more.begin(), more.end());
+    const Result result = run(words);
+    ASSERT_EQ(result.code, 0) << result.err;
+    const std::vector<Json> lines = log(out);
+    EXPECT_LT(lines.back()["loss_nats"], lines.front()["loss_nats"]) << out;
+    const Result again = run(words);  // the same command on a finished run
+    EXPECT_EQ(again.code, 0) << again.err;
+    const Result text = run({"generate", out, "--prompt", "The", "--max-tokens", "20"});
+    EXPECT_EQ(text.code, 0) << text.err;
+    const Result info = run({"info", out});
+    EXPECT_EQ(info.code, 0) << info.err;
+  };
+  train("llama", {"--arch", "llama", "--kv-heads", "2"});
+  EXPECT_NE(run({"info", "llama"}).out.find("llama architecture, tril layout"), std::string::npos);
+  train("custom", {"--arch",
+                   "custom",
+                   "--positions",
+                   "alibi",
+                   "--window",
+                   "16",
+                   "--softcap",
+                   "30",
+                   "--qk-norm",
+                   "--sinks",
+                   "--parallel-residual",
+                   "--logit-softcap",
+                   "20",
+                   "--z-loss",
+                   "1e-4",
+                   "--activation",
+                   "geglu",
+                   "--norm",
+                   "rms",
+                   "--tied-head",
+                   "false",
+                   "--mlp-bias",
+                   "false"});
+  EXPECT_NE(run({"info", "custom"}).out.find("alibi"), std::string::npos);
+  const Result refused = run({"train", "text.txt", "--rope-base", "10000"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("--positions rope"), std::string::npos) << refused.err;
+  const Result one = run({"train", "text.txt", "--document-mask", "--steps", "3", "--out", "one"});
+  EXPECT_EQ(one.code, 1);
+  EXPECT_NE(one.err.find("--document-mask"), std::string::npos) << one.err;
+  write_file(directory_ / "more.txt", "Another document, about something else entirely.\n" + sample_text());
+  const Result two = run({"train", "text.txt", "more.txt", "--tokenizer", "bpe", "--document-mask", "--steps",
+                          "3", "--layers", "1", "--channels", "16", "--heads", "2", "--out", "two"});
+  EXPECT_EQ(two.code, 0) << two.err;
+}
+
 TEST_F(Train, JsonLines) {
   const Result result = run(train_arguments({"--json", "--out", "run"}));
   ASSERT_EQ(result.code, 0) << result.err;

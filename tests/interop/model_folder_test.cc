@@ -164,6 +164,46 @@ TEST_F(ModelFolder, Gpt2RoundTrips) {
   expect_round_trip(c, "gpt2");
 }
 
+// Every variant of the block, through config.json and back.
+TEST_F(ModelFolder, VariantsRoundTrip) {
+  TransformerConfig c = gpt();
+  c.norm.epsilon = 1e-6f;
+  expect_round_trip(c, "gpt2");
+  c = gpt();
+  c.set_architecture("llama");
+  expect_round_trip(c, "tril");
+  EXPECT_EQ(load_model_folder(folder()).config.architecture(), "llama");
+  c.attention = {.positions = Positions::kRope,
+                 .rope = {.base = 5000,
+                          .size = 4,
+                          .interleaved = true,
+                          .scaling = RopeScaling::kYarn,
+                          .factor = 4,
+                          .original_context = 64,
+                          .low_frequency_factor = 2,
+                          .high_frequency_factor = 5,
+                          .beta_fast = 16,
+                          .beta_slow = 2,
+                          .attention_factor = 1.25f},
+                 .window = 5,
+                 .softcap = 30,
+                 .qk_norm = true,
+                 .sinks = true};
+  c.norm = {NormKind::kRms, 1e-6f};
+  c.activation = Activation::kGeGlu;
+  c.parallel_residual = true;
+  c.logit_softcap = 20;
+  c.scale = 0.25f;
+  c.z_loss = 1e-4f;
+  expect_round_trip(c, "tril");
+  EXPECT_TRUE(load_model_folder(folder()).config == c.resolved());
+  c = gpt();
+  c.attention.positions = Positions::kAlibi;
+  expect_round_trip(c, "tril");
+  change_config([](Json& j) { j["positions"] = "relative"; });
+  expect_refused({"config.json", "\"positions\"", "relative"});
+}
+
 TEST_F(ModelFolder, MissingBiasesAreZeroThereAndMissingHere) {
   TransformerConfig c = gpt();
   c.qkv_bias = c.projection_bias = c.mlp_bias = c.norm_bias = false;
@@ -315,7 +355,7 @@ TEST_F(ModelFolder, ConfigsAreCheckedBeforeTheyAreBelieved) {
   change([](Json& j) { j["n_head"] = 5; }, {"config.json", "24", "5"});
   change([](Json& j) { j["n_head"] = 0; }, {"config.json", "heads"});
   change([](Json& j) { j["activation_function"] = "swish"; }, {"swish", "gelu_new"});
-  change([](Json& j) { j["layer_norm_epsilon"] = 1e-6; }, {"layer_norm_epsilon"});
+  change([](Json& j) { j["layer_norm_epsilon"] = 0; }, {"norm-epsilon"});
   change([](Json& j) { j["scale_attn_by_inverse_layer_idx"] = true; }, {"scale_attn_by_inverse_layer_idx"});
   change([](Json& j) { j["tril"] = 5; }, {"\"tril\""});
   change([](Json& j) { j["resid_pdrop"] = 1.5; }, {"config.json", "dropout"});

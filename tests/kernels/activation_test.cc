@@ -18,8 +18,8 @@ using testing::kInfinity;
 using testing::kNan;
 using testing::random_floats;
 
-constexpr Activation kAll[] = {Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf};
-constexpr Activation kGelus[] = {Activation::kGeluTanh, Activation::kGeluErf};
+constexpr Activation kAll[] = {Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf,
+                               Activation::kSilu};
 
 template <class T>
 std::vector<T> values(Activation a, const std::vector<float>& x) {
@@ -139,6 +139,7 @@ TEST(Activation, SpecialValues) {
       EXPECT_EQ(value_at(a, 0.0f), 0.0f);
       EXPECT_EQ(value_at(a, -0.0f), 0.0f);
       for (const float x : {20.0f, 100.0f, 1e4f, 1e20f, 1e30f, kInfinity}) {
+        if (a == Activation::kSilu && x < 100) continue;  // silu(-20) is not small enough
         EXPECT_EQ(value_at(a, x), x);
         EXPECT_EQ(value_at(a, -x), 0.0f) << x;
         EXPECT_EQ(slope_at(a, x), 1.0f) << x;
@@ -149,7 +150,7 @@ TEST(Activation, SpecialValues) {
     EXPECT_EQ(slope_at(Activation::kRelu, 0.0f), 0.0f);
     EXPECT_EQ(slope_at(Activation::kRelu, -0.0f), 0.0f);
     EXPECT_EQ(slope_at(Activation::kRelu, 1e-40f), 1.0f);
-    for (const Activation a : kGelus) {
+    for (const Activation a : {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu}) {
       SCOPED_TRACE(activation_name(a));
       EXPECT_EQ(slope_at(a, 0.0f), 0.5f);
       EXPECT_EQ(slope_at(a, 1e-30f), 0.5f);
@@ -188,7 +189,52 @@ TEST(Activation, TheTwoGelusDiffer) {
   EXPECT_NEAR(value_at(Activation::kGeluErf, 1) - value_at(Activation::kGeluTanh, 1), 1.5e-4, 1e-5);
 }
 
+constexpr Activation kGated[] = {Activation::kSwiGlu, Activation::kGeGlu};
+
+template <class T>
+struct Gated {
+  std::vector<T> y, dx, dgate;
+  Gated(Activation a, const std::vector<float>& gate, const std::vector<float>& x,
+        const std::vector<float>& dy) {
+    const Activation f = reference::gate_of(a);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const T open = reference::activate(f, T(gate[i]));
+      y.push_back(open * T(x[i]));
+      dx.push_back(T(dy[i]) * open);
+      dgate.push_back(T(dy[i]) * T(x[i]) * reference::activation_slope(f, T(gate[i])));
+    }
+  }
+};
+
+TEST(GatedActivation, OddLengthsAndAlignments) {
+  for_each_target([] {
+    for (const Activation a : kGated) {
+      SCOPED_TRACE(activation_name(a));
+      for (size_t count : {1u, 2u, 7u, 8u, 15u, 16u, 17u, 33u, 5003u}) {
+        const auto gate = random_floats(1, count, 2.5), x = random_floats(2, count),
+                   dy = random_floats(3, count);
+        const Gated<double> exact(a, gate, x, dy);
+        const Gated<float> naive(a, gate, x, dy);
+        Guarded y(count, 1), dgate(gate, 2), again(x, 3), dx(dy, 4);
+        const auto n = static_cast<int64_t>(count);
+        gated_forward_row(a, n, gate.data(), x.data(), y.data());
+        gated_backward_row(a, n, dgate.data(), again.data(), dx.data());
+        expect_within_naive("y", y.span(), exact.y, naive.y, 2);
+        expect_within_naive("y again", again.span(), exact.y, naive.y, 2);
+        expect_within_naive("dx", dx.span(), exact.dx, naive.dx, 3);
+        expect_within_naive("dgate", dgate.span(), exact.dgate, naive.dgate, 3);
+        for (const Guarded* g : {&y, &dgate, &again, &dx}) g->expect_intact("gated");
+      }
+    }
+  });
+}
+
 TEST(Activation, Names) {
+  for (const Activation a : kGated) {
+    EXPECT_EQ(activation_from_name(activation_name(a)), a);
+    EXPECT_TRUE(is_gated(a));
+  }
+  EXPECT_FALSE(is_gated(Activation::kSilu));
   for (const Activation a : kAll) EXPECT_EQ(activation_from_name(activation_name(a)), a);
   try {
     activation_from_name("swish");

@@ -192,7 +192,7 @@ double loss_of_copying_two_tokens(int64_t heads, int64_t head_size) {
     const float counted = 2 * b * (t - 2);
     attention.forward(session.context(), x, y, session.state());
     readout.forward(context, y.reshape({n, c}), logits);
-    cross_entropy(pool, 2 * n, v, logits.f32(), targets.data(), mask.data(), 1 / counted, losses.f32());
+    cross_entropy(pool, 2 * n, v, logits.f32(), targets.data(), mask.data(), 1 / counted, 0, losses.f32());
     readout.backward(context, y.reshape({n, c}), logits, dy.reshape({n, c}));
     attention.backward(session.context(), x, dy, dx, session.state());
     int64_t at = 0;
@@ -228,9 +228,9 @@ TEST(Heads, WeightsStayInTheirDocument) {
   Heads::State state = heads.plan(saved, 1, t);
   const Tensor x = random_tensor({t, c}, 8);
   const int32_t documents[t] = {1, 1, 2, 2, 2};
-  heads.forward(context, 1, t, x, state, documents);
+  heads.forward(context, 1, t, x, state, {.documents = documents});
   Tensor weights({t, t});
-  heads.weights(0, 1, 1, t, state, weights, documents);
+  heads.weights(context, 0, 1, 1, t, state, weights, {.documents = documents});
   for (int64_t i = 0; i < t; ++i) {
     double sum = 0;
     for (int64_t j = 0; j < t; ++j) {

@@ -11,7 +11,7 @@
 namespace tril::testing {
 
 struct RandomBatch {
-  std::vector<int32_t> tokens, targets, positions, documents;
+  std::vector<int32_t> tokens, targets, positions, documents, prefix;
   std::vector<uint8_t> mask;
   Batch batch;
 
@@ -26,20 +26,24 @@ struct RandomBatch {
     batch = {
         .batch = b, .time = t, .tokens = tokens.data(), .targets = targets.data(), .counted_targets = b * t};
   }
-  // Cuts each row into two documents at `cut`, with positions that start again, and masks the last target of
-  // each.
+  // Cuts each row into two documents at `cut`, with positions that start again, and one token of padding at
+  // the end; masks the last target of each.
   void pack(int64_t cut) {
     batch.counted_targets = 0;
     for (int64_t n = 0; n < batch.rows(); ++n) {
       const int64_t t = n % batch.time;
-      documents.push_back(static_cast<int32_t>(t >= cut));
+      documents.push_back(t == batch.time - 1 ? -1 : static_cast<int32_t>(t >= cut));
       positions.push_back(static_cast<int32_t>(t >= cut ? t - cut : t));
-      mask.push_back(t != cut - 1 && t != batch.time - 1);
+      mask.push_back(t != cut - 1 && t < batch.time - 2);
       batch.counted_targets += mask.back();
     }
     batch.documents = documents.data();
     batch.positions = positions.data();
     batch.loss_mask = mask.data();
+  }
+  void see_prefix(std::vector<int32_t> lengths) {
+    prefix = std::move(lengths);
+    batch.prefix = prefix.data();
   }
 };
 

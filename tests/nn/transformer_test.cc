@@ -36,7 +36,8 @@ using testing::ReferenceTransformer;
 struct Case {
   const char* name;
   TransformerConfig config;
-  bool packed = false;
+  bool packed = false;  // documents, and padding at the end
+  bool prefix = false;
   friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 };
 
@@ -48,7 +49,48 @@ std::vector<Case> cases() {
   TransformerConfig odd = gpt;  // shared key/value heads, a head size of its own, no norm bias, another scale
   odd.heads = 4, odd.kv_heads = 2, odd.head_size = 5, odd.mlp_hidden = 7, odd.norm_bias = false,
   odd.scale = 0.7f;
-  return {{"gpt", gpt}, {"classic", classic}, {"odd", odd}, {"packed", gpt, true}};
+  TransformerConfig llama = gpt;
+  llama.set_architecture("llama");
+  llama.mlp_hidden = 10;
+  TransformerConfig everything = llama;  // every variant of attention and of the block at once
+  everything.heads = 4, everything.kv_heads = 2, everything.head_size = 6;
+  everything.attention = {.positions = Positions::kRope,
+                          .rope = {.base = 100, .size = 4, .interleaved = true},
+                          .window = 3,
+                          .softcap = 2,
+                          .qk_norm = true,
+                          .sinks = true};
+  everything.norm.epsilon = 1e-3f;
+  everything.parallel_residual = true;
+  everything.tied_head = false, everything.lm_head_bias = true;
+  everything.qkv_bias = everything.projection_bias = everything.mlp_bias = everything.norm_bias = true;
+  everything.logit_softcap = 3, everything.z_loss = 0.1f;
+  TransformerConfig alibi = classic;
+  alibi.heads = 4;
+  alibi.attention.positions = Positions::kAlibi;
+  alibi.activation = Activation::kGeGlu;
+  TransformerConfig none = llama;
+  none.attention.positions = Positions::kNone;
+  none.attention.qk_norm = true;
+  none.activation = Activation::kSilu;
+  return {{"gpt", gpt},
+          {"classic", classic},
+          {"odd", odd},
+          {"packed", gpt, true},
+          {"llama", llama},
+          {"llama_packed", llama, true},
+          {"alibi", alibi},
+          {"alibi_packed", alibi, true},
+          {"none", none},
+          {"prefix", llama, false, true},
+          {"everything", everything, true, true}};
+}
+
+RandomBatch batch_of(const Case& c, int64_t time, int32_t first_document) {
+  RandomBatch data(2, time, 11);
+  if (c.packed) data.pack(first_document);
+  if (c.prefix) data.see_prefix({2, 0});
+  return data;
 }
 
 class TransformerCase : public ::testing::TestWithParam<Case> {};
@@ -58,8 +100,7 @@ INSTANTIATE_TEST_SUITE_P(All, TransformerCase, ::testing::ValuesIn(cases()),
 
 TEST_P(TransformerCase, LogitsMatchReference) {
   Model model(GetParam().config);
-  RandomBatch data(2, 7, 11);
-  if (GetParam().packed) data.pack(3);
+  RandomBatch data = batch_of(GetParam(), 7, 3);
   SerialExecutor executor;
   Session session(model.transformer, executor, 2, 7, /*backward=*/false);
   Tensor logits({14, 11});
@@ -91,8 +132,8 @@ TEST_P(TransformerCase, LogitsMatchReference) {
 // float.
 TEST_P(TransformerCase, GradientsMatchComplexStep) {
   Model model(GetParam().config);
-  RandomBatch data(2, 5, 11);
-  if (GetParam().packed) data.pack(2);
+  RandomBatch data = batch_of(GetParam(), 5, 2);
+  const double z_loss = GetParam().config.z_loss;
   ThreadPool pool(2);
   Session session(model.transformer, pool, 2, 5);
   model.transformer.forward_backward(session.context(), data.batch, session.state());
@@ -113,11 +154,11 @@ TEST_P(TransformerCase, GradientsMatchComplexStep) {
       complex_values[name][i] += std::complex<double>(0, 1e-30);
       dual_values[name][i].slope = 1;
       exact.push_back(ReferenceTransformer<std::complex<double>>(GetParam().config, complex_values)
-                          .loss(data.batch)
+                          .loss(data.batch, z_loss)
                           .imag() /
                       1e-30);
       naive.push_back(
-          ReferenceTransformer<Dual<float>>(GetParam().config, dual_values).loss(data.batch).slope);
+          ReferenceTransformer<Dual<float>>(GetParam().config, dual_values).loss(data.batch, z_loss).slope);
       complex_values[name][i] = before;
       dual_values[name][i].slope = 0;
     }

@@ -59,9 +59,11 @@ T activate(Activation activation, T x) {
       return half * x * (one + tanh_of(a * (x + Real(0.044715) * x * x * x)));
     }
     case Activation::kGeluErf:
+      return half * x * (one + erf_of(x / std::numbers::sqrt2_v<Real>));
+    default:
       break;
   }
-  return half * x * (one + erf_of(x / std::numbers::sqrt2_v<Real>));
+  return x / (one + std::exp(-x));
 }
 
 template <class T>
@@ -76,10 +78,18 @@ T activation_slope(Activation activation, T x) {
       return half * (one + t) + half * x * (one - t * t) * a * (one + T(3) * b * x * x);
     }
     case Activation::kGeluErf:
+      return half * (one + std::erf(x / std::sqrt(two))) +
+             x * std::exp(-half * x * x) / std::sqrt(two * std::numbers::pi_v<T>);
+    default:
       break;
   }
-  return half * (one + std::erf(x / std::sqrt(two))) +
-         x * std::exp(-half * x * x) / std::sqrt(two * std::numbers::pi_v<T>);
+  const T sigma = one / (one + std::exp(-x));
+  return sigma + x * sigma * (one - sigma);
+}
+
+// The activation of a gated one's gate.
+inline Activation gate_of(Activation gated) {
+  return gated == Activation::kSwiGlu ? Activation::kSilu : Activation::kGeluTanh;
 }
 
 }  // namespace tril::reference

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/reference/activation.h"
 #include "tests/reference/dual.h"
+#include "tests/reference/query_key.h"
 #include "tril/nn/transformer.h"
 
 namespace tril::testing {
@@ -32,25 +34,32 @@ class ReferenceTransformer {
   // Logits (N, V).
   Rows logits(const Batch& batch) const {
     const auto& token_table = at("token_embedding.weight");
-    const auto& position_table = at("position_embedding.weight");
+    const auto* position_table = find("position_embedding.weight");
     const size_t c = size(config_.channels);
     Rows x(size(batch.rows()), std::vector<T>(c));
     for (size_t n = 0; n < x.size(); ++n) {
       const size_t token = size(batch.tokens[n]);
-      const size_t position = batch.positions != nullptr ? size(batch.positions[n]) : n % size(batch.time);
-      for (size_t i = 0; i < c; ++i) x[n][i] = token_table[token * c + i] + position_table[position * c + i];
+      for (size_t i = 0; i < c; ++i) {
+        x[n][i] = token_table[token * c + i];
+        if (position_table != nullptr) x[n][i] += (*position_table)[position_of(batch, n) * c + i];
+      }
     }
     for (int64_t l = 0; l < config_.layers; ++l) {
       const std::string block = "blocks." + std::to_string(l) + ".";
+      Rows before = x;
       add(x, attention(norm(x, block + "ln1"), block + "attention.", batch));
-      add(x, mlp(norm(x, block + "ln2"), block + "mlp."));
+      add(x, mlp(norm(config_.parallel_residual ? before : x, block + "ln2"), block + "mlp."));
     }
     const std::string head = config_.tied_head ? "token_embedding" : "lm_head";
-    return linear(norm(x, "ln_final"), at(head + ".weight"), find("lm_head.bias"));
+    Rows out = linear(norm(x, "ln_final"), at(head + ".weight"), find("lm_head.bias"));
+    for (auto& row : out) {
+      for (T& v : row) v = capped(v, config_.logit_softcap);
+    }
+    return out;
   }
 
-  // Mean cross-entropy over the counted targets.
-  T loss(const Batch& batch) const {
+  // Mean cross-entropy over the counted targets; `z_loss` times the square of log Z added to each.
+  T loss(const Batch& batch, double z_loss = 0) const {
     using std::exp;
     using std::log;
     const Rows z = logits(batch);
@@ -61,7 +70,8 @@ class ReferenceTransformer {
       for (const T& v : z[n]) most = std::max(most, real_part(v));
       T total = 0.0;
       for (const T& v : z[n]) total += exp(v - T(most));
-      sum += log(total) + T(most) - z[n][size(batch.targets[n])];
+      const T log_z = log(total) + T(most);
+      sum += log_z + T(z_loss) * log_z * log_z - z[n][size(batch.targets[n])];
     }
     return sum / T(static_cast<double>(batch.counted_targets));
   }
@@ -69,15 +79,20 @@ class ReferenceTransformer {
   Rows attention(const Rows& x, const std::string& prefix, const Batch& batch) const {
     using std::exp;
     const size_t heads = size(config_.heads), kv = size(config_.kv_heads), d = size(config_.head_size);
-    const Rows qkv = linear(x, at(prefix + "qkv.weight"), find(prefix + "qkv.bias"));
+    Rows qkv = linear(x, at(prefix + "qkv.weight"), find(prefix + "qkv.bias"));
+    for (size_t n = 0; n < x.size(); ++n) {
+      for (size_t h = 0; h < heads + kv; ++h) normalise_and_turn(qkv[n], h, prefix, position_of(batch, n));
+    }
+    const AttentionVariants& variants = config_.attention;
+    const auto* sinks = find(prefix + "sinks");
     const T scale =
         T(config_.scale != 0 ? static_cast<double>(config_.scale) : 1 / std::sqrt(static_cast<double>(d)));
     Rows out(x.size(), std::vector<T>(heads * d));
     const size_t time = size(batch.time);
     for (size_t n = 0; n < x.size(); ++n) {
       std::vector<size_t> seen;
-      for (size_t m = n / time * time; m <= n; ++m) {
-        if (batch.documents == nullptr || batch.documents[m] == batch.documents[n]) seen.push_back(m);
+      for (size_t m = n / time * time; m < n / time * time + time; ++m) {
+        if (sees(batch, n, m)) seen.push_back(m);
       }
       for (size_t h = 0; h < heads; ++h) {
         const size_t q = h * d, k = (heads + h / (heads / kv)) * d, v = k + kv * d;
@@ -86,11 +101,16 @@ class ReferenceTransformer {
         for (size_t j = 0; j < seen.size(); ++j) {
           T dot = 0.0;
           for (size_t i = 0; i < d; ++i) dot += qkv[n][q + i] * qkv[seen[j]][k + i];
-          score[j] = scale * dot;
+          score[j] = capped(scale * dot, variants.softcap);
+          if (variants.positions == Positions::kAlibi) {
+            const double distance = std::abs(static_cast<double>(n) - static_cast<double>(seen[j]));
+            score[j] += T(-alibi_slope(h) * distance);
+          }
           most = std::max(most, real_part(score[j]));
         }
         T total = 0.0;
         for (T& s : score) total += s = exp(s - T(most));
+        if (sinks != nullptr && !seen.empty()) total += exp((*sinks)[h] - T(most));
         for (size_t j = 0; j < seen.size(); ++j) {
           for (size_t i = 0; i < d; ++i) out[n][h * d + i] += score[j] / total * qkv[seen[j]][v + i];
         }
@@ -100,6 +120,47 @@ class ReferenceTransformer {
   }
 
  private:
+  static size_t position_of(const Batch& batch, size_t n) {
+    return batch.positions != nullptr ? size(batch.positions[n]) : n % size(batch.time);
+  }
+  static T capped(const T& x, float cap) {
+    using std::tanh;
+    return cap > 0 ? T(double{cap}) * tanh(x / T(double{cap})) : x;
+  }
+  // Row n sees row m of the same sequence.
+  bool sees(const Batch& batch, size_t n, size_t m) const {
+    const size_t time = size(batch.time), window = size(config_.attention.window);
+    const bool in_prefix = batch.prefix != nullptr && static_cast<int64_t>(m % time) < batch.prefix[n / time];
+    const bool near = m <= n && (window == 0 || m + window > n);
+    const bool same =
+        batch.documents == nullptr || (batch.documents[m] == batch.documents[n] && batch.documents[m] >= 0);
+    return (in_prefix || near) && same;
+  }
+  // Press et al. (2021): for a power of two of heads.
+  double alibi_slope(size_t h) const {
+    return std::pow(2.0, -8.0 * static_cast<double>(h + 1) / static_cast<double>(config_.heads));
+  }
+  // QK-norm and rotary position of head h (query heads first, then keys) of one row.
+  void normalise_and_turn(std::vector<T>& row, size_t h, const std::string& prefix, size_t position) const {
+    const size_t d = size(config_.head_size);
+    const auto begin = row.begin() + static_cast<std::ptrdiff_t>(h * d);
+    std::vector<T> weight, rotation;
+    if (config_.attention.qk_norm)
+      weight = at(prefix + (h < size(config_.heads) ? "query_norm.weight" : "key_norm.weight"));
+    const RopeConfig& rope = config_.attention.rope;
+    if (config_.attention.positions == Positions::kRope) {  // scalings are tested on their own
+      const size_t turned = rope.size != 0 ? size(rope.size) : d;
+      for (size_t i = 0; i < turned; ++i) {
+        const double pair = static_cast<double>(i % (turned / 2));
+        const double angle = static_cast<double>(position) *
+                             std::pow(double{rope.base}, -2 * pair / static_cast<double>(turned));
+        rotation.push_back(T(i < turned / 2 ? std::cos(angle) : std::sin(angle)));
+      }
+    }
+    const auto y = reference::query_key<T>({begin, begin + static_cast<std::ptrdiff_t>(d)}, weight,
+                                           T(double{config_.norm.epsilon}), rotation, rope.interleaved);
+    std::copy(y.begin(), y.end(), begin);
+  }
   static size_t size(int64_t n) { return static_cast<size_t>(n); }
   const std::vector<T>& at(const std::string& name) const { return parameters_.at(name); }
   const std::vector<T>* find(const std::string& name) const {
@@ -131,10 +192,12 @@ class ReferenceTransformer {
     for (auto& row : y) {
       const T c = T(static_cast<double>(row.size()));
       T mean = 0.0, variance = 0.0;
-      for (const T& v : row) mean += v;
-      mean = mean / c;
+      if (config_.norm.kind == NormKind::kLayer) {
+        for (const T& v : row) mean += v;
+        mean = mean / c;
+      }
       for (const T& v : row) variance += (v - mean) * (v - mean);
-      const T rstd = T(1.0) / sqrt(variance / c + T(1e-5));
+      const T rstd = T(1.0) / sqrt(variance / c + T(double{config_.norm.epsilon}));
       for (size_t i = 0; i < row.size(); ++i) {
         row[i] = (row[i] - mean) * rstd * weight[i];
         if (bias != nullptr) row[i] = row[i] + (*bias)[i];
@@ -142,16 +205,23 @@ class ReferenceTransformer {
     }
     return y;
   }
-  Rows mlp(const Rows& x, const std::string& prefix) const {
+  // The exact GELU is tested on its own.
+  static T activate(Activation activation, const T& v) {
+    using std::exp;
     using std::tanh;
+    if (activation == Activation::kRelu) return real_part(v) > 0 ? v : T(0.0);
+    if (activation == Activation::kSilu) return v / (T(1.0) + exp(T(-1.0) * v));
+    return T(0.5) * v * (T(1.0) + tanh(T(0.7978845608028654) * (v + T(0.044715) * v * v * v)));
+  }
+  Rows mlp(const Rows& x, const std::string& prefix) const {
     Rows h = linear(x, at(prefix + "hidden.weight"), find(prefix + "hidden.bias"));
-    for (auto& row : h) {
-      for (T& v : row) {
-        if (config_.activation == Activation::kRelu) {
-          v = real_part(v) > 0 ? v : T(0.0);
-        } else {  // tanh GELU; the exact one is tested on its own
-          v = T(0.5) * v * (T(1.0) + tanh(T(0.7978845608028654) * (v + T(0.044715) * v * v * v)));
-        }
+    const Activation activation = config_.activation;
+    Rows gate;
+    if (is_gated(activation)) gate = linear(x, at(prefix + "gate.weight"), find(prefix + "gate.bias"));
+    for (size_t n = 0; n < h.size(); ++n) {
+      for (size_t i = 0; i < h[n].size(); ++i) {
+        h[n][i] = gate.empty() ? activate(activation, h[n][i])
+                               : activate(reference::gate_of(activation), gate[n][i]) * h[n][i];
       }
     }
     return linear(h, at(prefix + "projection.weight"), find(prefix + "projection.bias"));

@@ -48,7 +48,6 @@ TEST(Schedule, OneStepAndNoWarmUp) {
 
 TEST(OptionsJson, KeepsEveryValue) {
   TrainOptions o = testing::small_options();
-  o.arch = "classic";
   o.activation = "gelu";
   o.qkv_bias = "true";
   o.tokenizer = "a \"quoted\" path/tokenizer.json";
@@ -56,6 +55,8 @@ TEST(OptionsJson, KeepsEveryValue) {
   o.epsilon = 1e-8f;
   o.val_fraction = 0.07;
   o.decay_all = true;
+  o.arch = "llama", o.norm = "layer", o.rope_scaling = "yarn", o.rope_factor = 2.5f, o.document_mask = true;
+  o.z_loss = 1e-4f, o.tied_head = "false", o.window = 12;
   o.seed = 18446744073709551615u;
   const std::string json = options_to_json(o);
   expect_contains(json, "\"learning-rate\": 0.003");
@@ -134,6 +135,50 @@ TEST(ModelConfig, FollowsTheOptions) {
   EXPECT_TRUE(model_config(o, 17).qkv_bias);
   EXPECT_EQ(model_config(o, 17).activation, Activation::kGeluErf);
   EXPECT_EQ(model_config(o, 17).vocabulary, 17);
+}
+
+TEST(ModelConfig, HasEveryVariantOfTheBlock) {
+  TrainOptions o = testing::small_options();
+  o.arch = "custom";
+  EXPECT_EQ(model_config(o, 17).architecture(), "gpt");
+  o.arch = "llama";
+  TransformerConfig expected = model_config(o, 17);
+  EXPECT_EQ(expected.architecture(), "llama");
+  o.activation = "geglu", o.norm = "layer", o.norm_epsilon = 1e-6f, o.positions = "rope", o.rope_base = 500;
+  o.rope_size = 2, o.rope_interleaved = true, o.rope_scaling = "llama3", o.rope_factor = 4;
+  o.rope_original_context = 32, o.window = 9, o.softcap = 30, o.qk_norm = o.sinks = true, o.scale = 0.5f;
+  o.parallel_residual = true, o.logit_softcap = 15, o.qkv_bias = o.mlp_bias = "true", o.tied_head = "false";
+  o.lm_head_bias = o.norm_bias = o.projection_bias = "true", o.z_loss = 1e-4f;
+  expected.activation = Activation::kGeGlu;
+  expected.norm = {NormKind::kLayer, 1e-6f};
+  expected.attention = {.positions = Positions::kRope,
+                        .rope = {.base = 500,
+                                 .size = 2,
+                                 .interleaved = true,
+                                 .scaling = RopeScaling::kLlama3,
+                                 .factor = 4,
+                                 .original_context = 32},
+                        .window = 9,
+                        .softcap = 30,
+                        .qk_norm = true,
+                        .sinks = true};
+  expected.scale = 0.5f, expected.parallel_residual = true, expected.logit_softcap = 15,
+  expected.z_loss = 1e-4f;
+  expected.qkv_bias = expected.projection_bias = expected.mlp_bias = expected.norm_bias = true;
+  expected.tied_head = false, expected.lm_head_bias = true;
+  EXPECT_TRUE(model_config(o, 17) == expected);
+  EXPECT_EQ(expected.architecture(), "custom");
+  EXPECT_NO_THROW(check_options(o));
+}
+
+TEST(CheckOptions, RopeOptionsNeedRope) {
+  TrainOptions o = testing::small_options();
+  o.rope_base = 500000;
+  expect_contains(error_of(ErrorKind::kUse, [&] { check_options(o); }), "add --positions rope");
+  o.arch = "llama";
+  EXPECT_NO_THROW(check_options(o));
+  o.positions = "alibi";
+  expect_contains(error_of(ErrorKind::kUse, [&] { check_options(o); }), "the positions are alibi");
 }
 
 }  // namespace

@@ -108,8 +108,8 @@ std::string origin(std::span<const Document> documents, std::string_view piece) 
 }
 
 std::vector<int32_t> encode_pieces(const std::vector<std::string_view>& pieces,
-                                   std::span<const Document> documents, const Tokenizer& tokenizer) {
-  const bool separate = documents.size() > 1 && tokenizer.end_of_text() >= 0;
+                                   std::span<const Document> documents, const Tokenizer& tokenizer,
+                                   int32_t end_of_text) {
   std::vector<int32_t> out;
   for (const std::string_view piece : pieces) {
     try {
@@ -118,7 +118,7 @@ std::vector<int32_t> encode_pieces(const std::vector<std::string_view>& pieces,
     } catch (const Error& error) {
       throw Error(error.kind(), origin(documents, piece) + ": " + error.what());
     }
-    if (separate) out.push_back(tokenizer.end_of_text());
+    if (end_of_text >= 0) out.push_back(end_of_text);
   }
   return out;
 }
@@ -169,8 +169,9 @@ Corpus tokenize(std::span<const Document> documents, const Tokenizer& tokenizer,
   corpus.documents = std::ssize(documents);
   corpus.train_bytes = total_bytes(split.train);
   corpus.validation_bytes = total_bytes(split.validation);
-  corpus.train = encode_pieces(split.train, documents, tokenizer);
-  corpus.validation = encode_pieces(split.validation, documents, tokenizer);
+  if (documents.size() > 1) corpus.end_of_text = tokenizer.end_of_text();
+  corpus.train = encode_pieces(split.train, documents, tokenizer, corpus.end_of_text);
+  corpus.validation = encode_pieces(split.validation, documents, tokenizer, corpus.end_of_text);
   check_data(std::ssize(corpus.train) > context,
              "the training text has {} tokens, but context {} needs at least {}; give more text or a smaller "
              "--context",

@@ -26,7 +26,8 @@ struct Corpus {
   int64_t train_bytes = 0;
   int64_t validation_bytes = 0;
   int64_t documents = 0;
-  std::string fingerprint;  // of the tokens: resume refuses other data
+  int32_t end_of_text = -1;  // the token after each document, or -1: there is none
+  std::string fingerprint;   // of the tokens: resume refuses other data
 };
 
 // With fewer than kFewDocuments documents the last `validation_fraction` of each is for validation, cut at a

@@ -16,8 +16,27 @@ size_t checked_elements(int64_t batch, int64_t time) {
 
 }  // namespace
 
-WindowSampler::WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed)
-    : tokens_(tokens), batch_(batch), time_(time), seed_(seed) {
+DocumentMask::DocumentMask(int64_t batch, int64_t time, int32_t end_of_text) : end_of_text_(end_of_text) {
+  if (end_of_text < 0) return;
+  documents_.resize(checked_elements(batch, time));
+  positions_.resize(documents_.size());
+}
+
+void DocumentMask::set(Batch& batch) {
+  if (end_of_text_ < 0) return;
+  for (int64_t n = 0; n < batch.rows(); ++n) {
+    const auto i = static_cast<size_t>(n);
+    const bool first = n % batch.time == 0, ended = !first && batch.tokens[n - 1] == end_of_text_;
+    documents_[i] = first ? 0 : documents_[i - 1] + (ended ? 1 : 0);
+    positions_[i] = first || ended ? 0 : positions_[i - 1] + 1;
+  }
+  batch.documents = documents_.data();
+  batch.positions = positions_.data();
+}
+
+WindowSampler::WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed,
+                             int32_t end_of_text)
+    : tokens_(tokens), batch_(batch), time_(time), seed_(seed), mask_(batch, time, end_of_text) {
   const size_t elements = checked_elements(batch, time);
   check_use(std::ssize(tokens) > time,
             "{} tokens hold no window of {} and the token after it; give more text or a smaller --context",
@@ -40,11 +59,13 @@ const Batch& WindowSampler::sample(int64_t step) {
     std::copy_n(tokens_.begin() + start, time_, inputs_.begin() + row * time_);
     std::copy_n(tokens_.begin() + start + 1, time_, targets_.begin() + row * time_);
   }
+  mask_.set(out_);
   return out_;
 }
 
-SequentialWindows::SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time)
-    : tokens_(tokens), batch_(batch), time_(time) {
+SequentialWindows::SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time,
+                                     int32_t end_of_text)
+    : tokens_(tokens), batch_(batch), time_(time), documents_(batch, time, end_of_text) {
   const size_t elements = checked_elements(batch, time);
   inputs_.resize(elements);
   targets_.resize(elements);
@@ -77,6 +98,7 @@ const Batch& SequentialWindows::get(int64_t index) {
     std::fill_n(mask_.begin() + row * time_ + length, time_ - length, uint8_t{0});
     out_.counted_targets += length;
   }
+  documents_.set(out_);
   out_.loss_mask = out_.counted_targets == batch_ * time_ ? nullptr : mask_.data();
   return out_;
 }

@@ -11,11 +11,25 @@
 
 namespace tril {
 
+// The documents of windows (B, T): ids that rise after each end-of-text token, and positions that start again
+// there.
+class DocumentMask {
+ public:
+  // Empty, and set() does nothing, if end_of_text < 0.
+  DocumentMask(int64_t batch, int64_t time, int32_t end_of_text);
+  void set(Batch& batch);  // from its tokens
+
+ private:
+  int32_t end_of_text_;
+  std::vector<int32_t> documents_, positions_;
+};
+
 class WindowSampler {
  public:
-  // Throws kUse unless batch and time are positive and tokens.size() > time. The tokens must outlive the
-  // sampler.
-  WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed);
+  // With end_of_text >= 0 the batches say which document a token belongs to. Throws kUse unless batch and
+  // time are positive and tokens.size() > time. The tokens must outlive the sampler.
+  WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed,
+                int32_t end_of_text = -1);
 
   // The batch (B, T) of this micro-batch number; valid until the next call. Throws kUse if it is negative.
   const Batch& sample(int64_t step);
@@ -25,6 +39,7 @@ class WindowSampler {
   int64_t batch_, time_;
   uint64_t seed_;
   std::vector<int32_t> inputs_, targets_;
+  DocumentMask mask_;
   Batch out_;
 };
 
@@ -33,7 +48,7 @@ class WindowSampler {
 class SequentialWindows {
  public:
   // Throws kUse unless batch and time are positive. The tokens must outlive the windows.
-  SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time);
+  SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time, int32_t end_of_text = -1);
   int64_t batches() const;
   const Batch& get(int64_t index);  // (B, T); valid until the next call; kUse unless 0 <= index < batches()
 
@@ -42,6 +57,7 @@ class SequentialWindows {
   int64_t batch_, time_;
   std::vector<int32_t> inputs_, targets_;
   std::vector<uint8_t> mask_;
+  DocumentMask documents_;
   Batch out_;
 };
 

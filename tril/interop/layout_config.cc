@@ -4,17 +4,17 @@
 #include "tril/containers/json.h"
 #include "tril/interop/layout.h"
 #include "tril/interop/model_folder.h"
+#include "tril/nn/transformer_fields.h"
 
 namespace tril {
 namespace {
-
-constexpr float kNormEpsilon = 1e-5f;  // of kernels/layer_norm.h
 
 constexpr std::pair<std::string_view, Activation> kGpt2Activations[] = {
     {"gelu_new", Activation::kGeluTanh},
     {"gelu_pytorch_tanh", Activation::kGeluTanh},
     {"gelu", Activation::kGeluErf},
-    {"relu", Activation::kRelu}};
+    {"relu", Activation::kRelu},
+    {"silu", Activation::kSilu}};
 
 // In a GPT-2 config.json these stand in the object "tril"; other programs have all four, and read zeros.
 constexpr std::pair<const char*, bool TransformerConfig::*> kBiases[] = {
@@ -22,15 +22,6 @@ constexpr std::pair<const char*, bool TransformerConfig::*> kBiases[] = {
     {"projection_bias", &TransformerConfig::projection_bias},
     {"mlp_bias", &TransformerConfig::mlp_bias},
     {"norm_bias", &TransformerConfig::norm_bias}};
-
-constexpr std::pair<const char*, bool TransformerConfig::*> kHeadFlags[] = {
-    {"tied_head", &TransformerConfig::tied_head}, {"lm_head_bias", &TransformerConfig::lm_head_bias}};
-
-constexpr std::pair<const char*, int64_t TransformerConfig::*> kSizes[] = {
-    {"vocabulary", &TransformerConfig::vocabulary}, {"context", &TransformerConfig::context},
-    {"channels", &TransformerConfig::channels},     {"layers", &TransformerConfig::layers},
-    {"heads", &TransformerConfig::heads},           {"kv_heads", &TransformerConfig::kv_heads},
-    {"head_size", &TransformerConfig::head_size},   {"mlp_hidden", &TransformerConfig::mlp_hidden}};
 
 // A config.json and its values, each checked.
 class ConfigFile {
@@ -71,6 +62,24 @@ class ConfigFile {
     check_data(value(key).is_string(), "{}: \"{}\" is {}; text is expected", path_, key, to_text(value(key)));
     return value(key).get<std::string>();
   }
+  // Sets `field` if the key is there.
+  template <class T>
+  void read(const char* key, T& field) const {
+    if (!has(key)) return;
+    if constexpr (std::is_same_v<T, bool>) {
+      field = flag(key, field);
+    } else if constexpr (std::is_same_v<T, float>) {
+      field = number(key, field);
+    } else if constexpr (std::is_same_v<T, int64_t>) {
+      field = size(key);
+    } else {
+      try {
+        from_name(text(key), field);
+      } catch (const Error& error) {
+        fail(ErrorKind::kData, "{}: \"{}\": {}", path_, key, error.what());
+      }
+    }
+  }
   void refuse_flag(const char* key, bool only) const {
     check_data(flag(key, only) == only, "{}: \"{}\" is {}, which tril cannot compute", path_, key, !only);
   }
@@ -96,12 +105,11 @@ TransformerConfig read_gpt2(const ConfigFile& file) {
   for (const auto& [name, value] : kGpt2Activations) {
     if (name == activation) c.activation = value, known = true;
   }
-  check_data(known,
-             "{}: \"activation_function\" is \"{}\"; tril has gelu_new, gelu_pytorch_tanh, gelu and relu",
-             file.where(), activation);
-  const float epsilon = file.number("layer_norm_epsilon", kNormEpsilon);
-  check_data(std::abs(epsilon / kNormEpsilon - 1) < 1e-3f, "{}: \"layer_norm_epsilon\" is {}; tril has 1e-05",
-             file.where(), epsilon);
+  check_data(
+      known,
+      "{}: \"activation_function\" is \"{}\"; tril has gelu_new, gelu_pytorch_tanh, gelu, relu and silu",
+      file.where(), activation);
+  c.norm.epsilon = file.number("layer_norm_epsilon", c.norm.epsilon);
   file.refuse_flag("scale_attn_by_inverse_layer_idx", false);
   file.refuse_flag("add_cross_attention", false);
   if (!file.flag("scale_attn_weights", true)) c.scale = 1;
@@ -118,16 +126,11 @@ TransformerConfig read_tril(const ConfigFile& file) {
   TransformerConfig c;
   check_data(file.size("format") == 1, "{}: format {} was written by a newer tril", file.where(),
              file.size("format"));
-  for (const auto& [name, field] : kSizes) c.*field = file.size(name);
-  for (const auto& [name, field] : kBiases) c.*field = file.flag(name, c.*field);
-  for (const auto& [name, field] : kHeadFlags) c.*field = file.flag(name, c.*field);
-  try {
-    c.activation = activation_from_name(file.text("activation"));
-  } catch (const Error& error) {
-    fail(ErrorKind::kData, "{}: \"activation\": {}", file.where(), error.what());
-  }
-  c.scale = file.number("scale", 0);
-  c.dropout = file.number("dropout", 0);
+  visit_sizes(c, [&](const char* name, int64_t& field) { field = file.size(name); });
+  file.value("activation");  // all files have it
+  visit_architecture(c, [&](const char* name, auto& field) { file.read(name, field); });
+  file.read("dropout", c.dropout);
+  file.read("z_loss", c.z_loss);
   return c;
 }
 
@@ -135,9 +138,13 @@ TransformerConfig read_tril(const ConfigFile& file) {
 
 bool expressible_as_gpt2(const TransformerConfig& config) {
   const TransformerConfig c = config.resolved();
-  const bool usual_scale = c.scale == 0 || c.scale == 1.0f / std::sqrt(static_cast<float>(c.head_size));
-  return c.tied_head && !c.lm_head_bias && c.kv_heads == c.heads && c.head_size * c.heads == c.channels &&
-         usual_scale;
+  TransformerConfig gpt2 = c;
+  gpt2.set_architecture("gpt");
+  gpt2.activation = c.activation;
+  gpt2.norm.epsilon = c.norm.epsilon;
+  for (const auto& [name, field] : kBiases) gpt2.*field = c.*field;
+  if (c.scale == 1.0f / std::sqrt(static_cast<float>(c.head_size))) gpt2.scale = c.scale;
+  return c == gpt2 && !is_gated(c.activation) && c.kv_heads == c.heads && c.head_size * c.heads == c.channels;
 }
 
 std::string gpt2_config_json(const TransformerConfig& config, int32_t end_of_text) {
@@ -151,10 +158,11 @@ std::string gpt2_config_json(const TransformerConfig& config, int32_t end_of_tex
   json["n_layer"] = config.layers;
   json["n_head"] = config.heads;
   json["n_inner"] = config.mlp_hidden == 4 * config.channels ? Json(nullptr) : Json(config.mlp_hidden);
-  json["activation_function"] = config.activation == Activation::kGeluTanh  ? "gelu_new"
-                                : config.activation == Activation::kGeluErf ? "gelu"
-                                                                            : "relu";
-  json["layer_norm_epsilon"] = shortest_number(kNormEpsilon);
+  for (const auto& [name, value] : kGpt2Activations) {
+    if (value == config.activation && !json.contains("activation_function"))
+      json["activation_function"] = name;
+  }
+  json["layer_norm_epsilon"] = shortest_number(config.norm.epsilon);
   for (const char* key : {"attn_pdrop", "embd_pdrop", "resid_pdrop"})
     json[key] = shortest_number(config.dropout);
   for (const char* key : {"bos_token_id", "eos_token_id"})
@@ -171,11 +179,17 @@ std::string tril_config_json(const TransformerConfig& config) {
   json["model_type"] = "tril";
   json["format"] = 1;
   json["architecture"] = config.architecture();
-  for (const auto& [name, field] : kSizes) json[name] = config.*field;
-  json["activation"] = activation_name(config.activation);
-  for (const auto& [name, field] : kBiases) json[name] = config.*field;
-  for (const auto& [name, field] : kHeadFlags) json[name] = config.*field;
-  json["scale"] = shortest_number(config.scale);
+  visit_sizes(config, [&](const char* name, int64_t value) { json[name] = value; });
+  visit_architecture(config, [&](const char* name, const auto& value) {
+    using T = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_enum_v<T>)
+      json[name] = name_of(value);
+    else if constexpr (std::is_floating_point_v<T>)
+      json[name] = shortest_number(value);
+    else
+      json[name] = value;
+  });
+  json["z_loss"] = shortest_number(config.z_loss);
   json["dropout"] = shortest_number(config.dropout);
   return to_text(json, 2) + "\n";
 }

@@ -1,5 +1,7 @@
 #include "tril/kernels/activation.h"
 
+#include <utility>
+
 #include "tril/base/error.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -73,6 +75,22 @@ HWY_INLINE ValueAndSlope gelu_erf(FloatVector x) {
   return {times_cdf(x, cdf), hn::MulAdd(z, density, cdf)};
 }
 
+// Beyond |x| = 90 the sigmoid is 0 or 1 to the last bit.
+constexpr float kSigmoidSaturated = 90.0f;
+
+// sigma = 1 / (1 + exp(-x)) from e = exp(-|x|);  (x sigma)' = sigma + x sigma (1 - sigma)
+HWY_INLINE ValueAndSlope silu(FloatVector x) {
+  const FloatTag d;
+  const FloatVector one = hn::Set(d, 1.0f), bound = hn::Set(d, kSigmoidSaturated);
+  const FloatVector z = hn::IfThenElse(hn::Gt(hn::Abs(x), bound), hn::CopySign(bound, x), x);
+  const FloatVector e = exp_of_nonpositive(d, hn::Neg(hn::Abs(z)));
+  const FloatVector upper = hn::Div(one, hn::Add(one, e));
+  const FloatVector lower = hn::Mul(e, upper);
+  const FloatVector sigma = select_cdf(x, lower, upper);
+  const FloatVector value = hn::IfThenElse(hn::Lt(x, hn::Neg(bound)), hn::Zero(d), hn::Mul(x, sigma));
+  return {value, hn::MulAdd(z, hn::Mul(lower, upper), sigma)};
+}
+
 // Comparisons are written so that NaN passes through.
 HWY_INLINE FloatVector relu(FloatVector x) {
   const FloatVector zero = hn::Zero(FloatTag());
@@ -93,6 +111,9 @@ void forward_row(Activation activation, size_t count, const float* x, float* y) 
       for_each_vector(count, [&](size_t i, auto access)
                                  HWY_ATTR { access.store(gelu_erf(access.load(x + i)).value, y + i); });
       break;
+    default:
+      for_each_vector(count, [&](size_t i, auto access)
+                                 HWY_ATTR { access.store(silu(access.load(x + i)).value, y + i); });
   }
 }
 
@@ -122,7 +143,46 @@ void backward_row(Activation activation, size_t count, float* x_to_y, float* dy_
     case Activation::kGeluErf:
       backward_with([](FloatVector x) HWY_ATTR { return gelu_erf(x); }, count, x_to_y, dy_to_dx);
       break;
+    default:
+      backward_with([](FloatVector x) HWY_ATTR { return silu(x); }, count, x_to_y, dy_to_dx);
   }
+}
+
+template <class Function>
+HWY_INLINE void gated_forward_with(const Function& function, size_t count, const float* gate, const float* x,
+                                   float* y) {
+  for_each_vector(count, [&](size_t i, auto access) HWY_ATTR {
+    access.store(hn::Mul(function(access.load(gate + i)).value, access.load(x + i)), y + i);
+  });
+}
+
+void gated_forward(Activation activation, size_t count, const float* gate, const float* x, float* y) {
+  if (activation == Activation::kSwiGlu)
+    gated_forward_with([](FloatVector g) HWY_ATTR { return silu(g); }, count, gate, x, y);
+  else
+    gated_forward_with([](FloatVector g) HWY_ATTR { return gelu_tanh(g); }, count, gate, x, y);
+}
+
+template <class Function>
+HWY_INLINE void gated_backward_with(const Function& function, size_t count, float* gate_to_dgate,
+                                    float* x_to_y, float* dy_to_dx) {
+  for_each_vector(count, [&](size_t i, auto access) HWY_ATTR {
+    const ValueAndSlope f = function(access.load(gate_to_dgate + i));
+    const FloatVector x = access.load(x_to_y + i), dy = access.load(dy_to_dx + i);
+    access.store(hn::Mul(f.value, x), x_to_y + i);
+    access.store(hn::Mul(dy, f.value), dy_to_dx + i);
+    access.store(hn::Mul(hn::Mul(dy, x), f.slope), gate_to_dgate + i);
+  });
+}
+
+void gated_backward(Activation activation, size_t count, float* gate_to_dgate, float* x_to_y,
+                    float* dy_to_dx) {
+  if (activation == Activation::kSwiGlu)
+    gated_backward_with([](FloatVector g) HWY_ATTR { return silu(g); }, count, gate_to_dgate, x_to_y,
+                        dy_to_dx);
+  else
+    gated_backward_with([](FloatVector g) HWY_ATTR { return gelu_tanh(g); }, count, gate_to_dgate, x_to_y,
+                        dy_to_dx);
 }
 
 }  // namespace
@@ -134,31 +194,31 @@ namespace tril {
 
 HWY_EXPORT(forward_row);
 HWY_EXPORT(backward_row);
+HWY_EXPORT(gated_forward);
+HWY_EXPORT(gated_backward);
 
 namespace {
 
 // An element costs several times what a copy costs.
 constexpr int64_t kActivationGrain = 8192;
 
+constexpr std::pair<Activation, std::string_view> kNames[] = {
+    {Activation::kRelu, "relu"}, {Activation::kGeluTanh, "gelu_tanh"}, {Activation::kGeluErf, "gelu"},
+    {Activation::kSilu, "silu"}, {Activation::kSwiGlu, "swiglu"},      {Activation::kGeGlu, "geglu"}};
+
 }  // namespace
 
 std::string_view activation_name(Activation activation) {
-  switch (activation) {
-    case Activation::kRelu:
-      return "relu";
-    case Activation::kGeluTanh:
-      return "gelu_tanh";
-    case Activation::kGeluErf:
-      break;
-  }
-  return "gelu";
+  for (const auto& [value, name] : kNames)
+    if (value == activation) return name;
+  return "";
 }
 
 Activation activation_from_name(std::string_view name) {
-  for (const Activation a : {Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf}) {
-    if (name == activation_name(a)) return a;
-  }
-  fail(ErrorKind::kUse, "activation: '{}' is unknown; choose relu, gelu_tanh or gelu", name);
+  for (const auto& [value, known] : kNames)
+    if (name == known) return value;
+  fail(ErrorKind::kUse, "activation: '{}' is unknown; choose relu, gelu_tanh, gelu, silu, swiglu or geglu",
+       name);
 }
 
 void activation_forward_row(Activation activation, int64_t count, const float* x, float* y) {
@@ -167,6 +227,16 @@ void activation_forward_row(Activation activation, int64_t count, const float* x
 
 void activation_backward_row(Activation activation, int64_t count, float* x_to_y, float* dy_to_dx) {
   HWY_DYNAMIC_DISPATCH(backward_row)(activation, static_cast<size_t>(count), x_to_y, dy_to_dx);
+}
+
+void gated_forward_row(Activation activation, int64_t count, const float* gate, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(gated_forward)(activation, static_cast<size_t>(count), gate, x, y);
+}
+
+void gated_backward_row(Activation activation, int64_t count, float* gate_to_dgate, float* x_to_y,
+                        float* dy_to_dx) {
+  HWY_DYNAMIC_DISPATCH(gated_backward)
+  (activation, static_cast<size_t>(count), gate_to_dgate, x_to_y, dy_to_dx);
 }
 
 void activation_forward(Executor& executor, Activation activation, int64_t count, const float* x, float* y) {

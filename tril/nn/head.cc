@@ -1,6 +1,9 @@
 #include "tril/nn/head.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "tril/kernels/elementwise.h"
 
 namespace tril {
 namespace {
@@ -14,7 +17,26 @@ HeadsConfig resolved(HeadsConfig c) {
             "Heads: {} heads cannot share {} key/value heads evenly; use a divisor of {}", c.heads,
             c.kv_heads, c.heads);
   check_use(c.dropout >= 0 && c.dropout < 1, "Heads: dropout {} must be in [0, 1)", c.dropout);
+  const AttentionVariants& v = c.variants;
+  check_use(v.window >= 0, "Heads: window {} must be a number of tokens, or 0 for all", v.window);
+  check_use(v.softcap == 0 || (v.softcap >= 1e-30f && v.softcap <= 1e30f),
+            "Heads: softcap {} must be positive, such as 50, or 0 for none", v.softcap);
+  if (v.positions == Positions::kRope) check_rope(v.rope, c.head_size);
   return c;
+}
+
+// ALiBi's slopes: 2^(-8 h / n), h = 1 .. n for n a power of two; for other n those of the power of two below,
+// then every second one of the power of two above. Press et al. (2021), and their published code for other n.
+std::vector<float> alibi_slopes(int64_t heads) {
+  const int64_t whole = int64_t{1} << (63 - __builtin_clzll(static_cast<uint64_t>(heads)));
+  std::vector<float> slopes;
+  for (int64_t h = 0; h < heads; ++h) {
+    const double exponent = h < whole
+                                ? 8.0 * static_cast<double>(h + 1) / static_cast<double>(whole)
+                                : 4.0 * static_cast<double>(2 * (h - whole) + 1) / static_cast<double>(whole);
+    slopes.push_back(static_cast<float>(std::exp2(-exponent)));
+  }
+  return slopes;
 }
 
 int64_t fused_features(const HeadsConfig& c) {
@@ -41,9 +63,22 @@ HeadRows<Float> concatenated(Float* out, const HeadsConfig& c, int64_t time) {
 
 }  // namespace
 
+ConstView rotation_of(const Context& context, const AttentionVariants& variants, int64_t head_size,
+                      int64_t batch, int64_t time, const int32_t* positions) {
+  if (variants.positions != Positions::kRope) return {};
+  const int64_t all = checked_multiply(batch, time), size = rope_size(variants.rope, head_size);
+  // As large with positions as without: a dry run does not know whether there will be any.
+  float* const out = context.scratch.allocate({all, size}).f32();
+  const int64_t rows = positions != nullptr ? all : time;
+  rope_rotation(context.executor, variants.rope, head_size, rows, positions, out);
+  return ConstView(reinterpret_cast<const std::byte*>(out), DType::kF32, {rows, size});
+}
+
 Heads::Heads(const HeadsConfig& config)
     : qkv({.in = resolved(config).channels, .out = fused_features(resolved(config)), .bias = config.bias}),
-      config_(resolved(config)) {}
+      config_(resolved(config)) {
+  if (config_.variants.positions == Positions::kAlibi) alibi_slopes_ = alibi_slopes(config_.heads);
+}
 
 Heads::State Heads::plan(Arena& saved, int64_t batch, int64_t time) const {
   const int64_t rows = checked_multiply(batch, time);
@@ -62,53 +97,108 @@ AttentionShape Heads::shape(int64_t batch, int64_t time) const {
           .head_size = config_.head_size};
 }
 
-AttentionOptions Heads::options(const Context& context, const int32_t* documents) const {
+AttentionOptions Heads::options(const Context& context, const AttentionInputs& inputs) const {
   const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/attention", config_.layer);
   return {.scale = config_.scale,
-          .documents = documents,
+          .window = config_.variants.window,
+          .prefix = inputs.prefix,
+          .documents = inputs.documents,
+          .softcap = config_.variants.softcap,
+          .alibi_slopes = alibi_slopes_.empty() ? nullptr : alibi_slopes_.data(),
+          .sinks = sinks.value.f32(),
           .dropout = mask.probability,
           .dropout_key = mask.key,
           .dropout_substream = static_cast<uint32_t>(mask.substream)};
 }
 
+ConstView Heads::rotation(const Context& context, int64_t batch, int64_t time,
+                          const AttentionInputs& inputs) const {
+  if (inputs.rotation.shape.rank() > 0) return inputs.rotation;
+  return rotation_of(context, config_.variants, config_.head_size, batch, time, inputs.positions);
+}
+
+QueryKey Heads::query_key(int64_t rows, ConstView rotation) const {
+  const bool turns = config_.variants.positions == Positions::kRope;
+  return {.rows = rows,
+          .heads = config_.heads,
+          .kv_heads = config_.kv_heads,
+          .head_size = config_.head_size,
+          .query_weight = query_norm.value.f32(),
+          .key_weight = key_norm.value.f32(),
+          .epsilon = config_.norm_epsilon,
+          .rotation = turns ? rotation.f32() : nullptr,
+          .rotation_rows = turns ? rotation.shape[0] : 0,
+          .rope_size = turns ? rotation.shape[1] : 0,
+          .interleaved = config_.variants.rope.interleaved};
+}
+
+Heads::Rows Heads::prepare(const Context& context, int64_t batch, int64_t time, ConstView projected,
+                           ConstView rotation) const {
+  const QkvRows<const float> rows(projected.f32(), config_, time);
+  if (!transforms()) return {rows.query, rows.key, rows.value};
+  const int64_t d = config_.head_size, width = (config_.heads + config_.kv_heads) * d;
+  const View qk = context.scratch.allocate({batch * time, width});  // (N, (H + K) D)
+  query_key_forward(context.executor, query_key(batch * time, rotation), projected.f32(), qk.f32());
+  const auto part = [&](int64_t offset) { return ConstHeadView{qk.f32() + offset, time * width, width, d}; };
+  return {part(0), part(config_.heads * d), rows.value};
+}
+
 void Heads::forward(const Context& context, int64_t batch, int64_t time, ConstView x, State& state,
-                    const int32_t* documents) const {
+                    const AttentionInputs& inputs) const {
   check_shape(x, {checked_multiply(batch, time), config_.channels}, "Heads input (N, C)");
   qkv.forward(context, x, state.qkv);
-  const QkvRows<const float> rows(state.qkv.f32(), config_, time);
   const Arena::Scope scope(context.scratch);
+  const Rows rows = prepare(context, batch, time, state.qkv, rotation(context, batch, time, inputs));
   attention_forward(
-      context.executor, shape(batch, time), options(context, documents), rows.query, rows.key, rows.value,
+      context.executor, shape(batch, time), options(context, inputs), rows.query, rows.key, rows.value,
       concatenated(state.out.f32(), config_, time), state.running_max.f32(), state.running_sum.f32(),
       context.scratch.allocate_f32(attention_workspace(shape(batch, time), context.executor.threads())));
 }
 
 void Heads::backward(const Context& context, int64_t batch, int64_t time, ConstView x, ConstView dout,
-                     View dx, State& state, const int32_t* documents) {
+                     View dx, State& state, const AttentionInputs& inputs) {
   check_shape(dout, state.out.shape, "Heads dout (N, H D)");
+  const int64_t rows_count = checked_multiply(batch, time);
   const Arena::Scope scope(context.scratch);
   const View dqkv = context.scratch.allocate(state.qkv.shape);  // (N, (H + 2K) D)
   {
     const Arena::Scope workspace(context.scratch);
-    const QkvRows<const float> rows(state.qkv.f32(), config_, time);
+    const ConstView turn = rotation(context, batch, time, inputs);
+    const Rows rows = prepare(context, batch, time, state.qkv, turn);
     const QkvRows<float> drows(dqkv.f32(), config_, time);
+    const View dsinks =
+        config_.variants.sinks ? context.scratch.allocate({batch, config_.heads}) : View();  // (B, H)
     attention_backward(
-        context.executor, shape(batch, time), options(context, documents), rows.query, rows.key, rows.value,
+        context.executor, shape(batch, time), options(context, inputs), rows.query, rows.key, rows.value,
         concatenated<const float>(state.out.f32(), config_, time), state.running_max.f32(),
         state.running_sum.f32(), concatenated(dout.f32(), config_, time), drows.query, drows.key, drows.value,
-        context.scratch.allocate_f32(attention_workspace(shape(batch, time), context.executor.threads())));
+        context.scratch.allocate_f32(attention_workspace(shape(batch, time), context.executor.threads())),
+        dsinks.f32());
+    if (config_.variants.sinks) {
+      bias_backward(context.executor, batch, config_.heads, dsinks.f32(), sinks.gradient.f32(),
+                    context.scratch.allocate_f32(bias_backward_workspace(batch, config_.heads)));
+    }
+    if (transforms()) {
+      const QueryKey transform = query_key(rows_count, turn);
+      query_key_backward(context.executor, transform, state.qkv.f32(), dqkv.f32(), query_norm.gradient.f32(),
+                         key_norm.gradient.f32(),
+                         context.scratch.allocate_f32(query_key_backward_workspace(transform)));
+    }
   }
   qkv.backward(context, x, dqkv, dx);
 }
 
-void Heads::weights(int64_t batch_index, int64_t head, int64_t batch, int64_t time, const State& state,
-                    View out, const int32_t* documents) const {
+void Heads::weights(const Context& context, int64_t batch_index, int64_t head, int64_t batch, int64_t time,
+                    const State& state, View out, const AttentionInputs& inputs) const {
   check_shape(out, {time, time}, "attention weights (T, T)");
   check_use(0 <= batch_index && batch_index < batch && 0 <= head && head < config_.heads,
             "attention weights: row {} of {}, head {} of {}", batch_index, batch, head, config_.heads);
-  const QkvRows<const float> rows(state.qkv.f32(), config_, time);
-  attention_weights(shape(batch, time), {.scale = config_.scale, .documents = documents}, rows.query,
-                    rows.key, state.running_max.f32(), state.running_sum.f32(), batch_index, head, out.f32());
+  const Arena::Scope scope(context.scratch);
+  const Rows rows = prepare(context, batch, time, state.qkv, rotation(context, batch, time, inputs));
+  AttentionOptions undropped = options(context, inputs);
+  undropped.dropout = 0;
+  attention_weights(shape(batch, time), undropped, rows.query, rows.key, state.running_max.f32(),
+                    state.running_sum.f32(), batch_index, head, out.f32());
 }
 
 void Heads::visit(const std::string& prefix, ParameterVisitor visit) {
@@ -118,6 +208,11 @@ void Heads::visit(const std::string& prefix, ParameterVisitor visit) {
             {{"query", 0, query_rows},
              {"key", query_rows, query_rows + key_rows},
              {"value", query_rows + key_rows, query_rows + 2 * key_rows}});
+  if (config_.variants.qk_norm) {
+    visit({.name = prefix + "query_norm.weight", .shape = {config_.head_size}, .init_value = 1}, query_norm);
+    visit({.name = prefix + "key_norm.weight", .shape = {config_.head_size}, .init_value = 1}, key_norm);
+  }
+  if (config_.variants.sinks) visit({.name = prefix + "sinks", .shape = {config_.heads}}, sinks);
 }
 
 Head::Head(const HeadConfig& config)

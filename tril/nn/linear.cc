@@ -29,10 +29,19 @@ void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t ou
 }
 
 void linear_backward_input(const Context& context, int64_t rows, int64_t in, int64_t out, const float* dy,
-                           const float* weight, float* dx, Epilogue after) {
+                           const float* weight, float* dx, Epilogue after, bool accumulate_dx) {
   const Arena::Scope scope(context.scratch);
   matmul(context.executor,
-         {.m = rows, .n = in, .k = out, .a = dy, .lda = out, .b = weight, .ldb = in, .c = dx, .ldc = in},
+         {.m = rows,
+          .n = in,
+          .k = out,
+          .a = dy,
+          .lda = out,
+          .b = weight,
+          .ldb = in,
+          .c = dx,
+          .ldc = in,
+          .accumulate = accumulate_dx},
          context.scratch.allocate_f32(matmul_workspace(rows, in, out)), after);
 }
 
@@ -71,12 +80,13 @@ void Linear::forward(const Context& context, ConstView x, View y, Epilogue after
                  bias.value.f32(), y.f32(), after);
 }
 
-void Linear::backward_input(const Context& context, ConstView dy, View dx, Epilogue after) const {
+void Linear::backward_input(const Context& context, ConstView dy, View dx, Epilogue after,
+                            bool accumulate_dx) const {
   const int64_t rows = dy.shape[0];
   check_shape(dy, {rows, config_.out}, "Linear dy (N, out)");
   check_shape(dx, {rows, config_.in}, "Linear dx (N, in)");
-  linear_backward_input(context, rows, config_.in, config_.out, dy.f32(), weight.value.f32(), dx.f32(),
-                        after);
+  linear_backward_input(context, rows, config_.in, config_.out, dy.f32(), weight.value.f32(), dx.f32(), after,
+                        accumulate_dx);
 }
 
 void Linear::backward_weights(const Context& context, ConstView x, ConstView dy) {

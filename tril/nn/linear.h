@@ -12,9 +12,9 @@ namespace tril {
 // `x_stride`: floats from one row of x to the next.
 void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t out, const float* x,
                     int64_t x_stride, const float* weight, const float* bias, float* y, Epilogue after = {});
-// dx (N, in) = dy (N, out) W. `after` runs on each finished block of dx.
+// dx (N, in) = dy (N, out) W, or dx += with `accumulate_dx`. `after` runs on each finished block of dx.
 void linear_backward_input(const Context& context, int64_t rows, int64_t in, int64_t out, const float* dy,
-                           const float* weight, float* dx, Epilogue after = {});
+                           const float* weight, float* dx, Epilogue after = {}, bool accumulate_dx = false);
 // dW (out, in) += dy^T x;  db (out) += sum of dy.
 void linear_backward_weights(const Context& context, int64_t rows, int64_t in, int64_t out, const float* x,
                              const float* dy, float* dweight, float* dbias);
@@ -33,8 +33,9 @@ class Linear {
 
   // x (N, in) -> y (N, out)
   void forward(const Context& context, ConstView x, View y, Epilogue after = {}) const;
-  // dx = dy W, overwritten
-  void backward_input(const Context& context, ConstView dy, View dx, Epilogue after = {}) const;
+  // dx = dy W, or dx += dy W with `accumulate_dx`
+  void backward_input(const Context& context, ConstView dy, View dx, Epilogue after = {},
+                      bool accumulate_dx = false) const;
   // dW += dy^T x;  db += sum of dy
   void backward_weights(const Context& context, ConstView x, ConstView dy);
   void backward(const Context& context, ConstView x, ConstView dy, View dx) {

@@ -2,10 +2,17 @@
 
 namespace tril {
 
+int64_t default_mlp_hidden(int64_t channels, Activation activation) {
+  if (!is_gated(activation)) return checked_multiply(4, channels);
+  return round_up(divide_up(checked_multiply(8, channels), 3), 32);
+}
+
 Mlp::Mlp(const MlpConfig& config)
-    : hidden({.in = config.channels,
-              .out = config.hidden != 0 ? config.hidden : checked_multiply(4, config.channels),
-              .bias = config.bias}),
+    : hidden(
+          {.in = config.channels,
+           .out = config.hidden != 0 ? config.hidden : default_mlp_hidden(config.channels, config.activation),
+           .bias = config.bias}),
+      gate(hidden.config()),
       projection({.in = hidden.config().out,
                   .out = config.channels,
                   .bias = config.bias,
@@ -13,7 +20,8 @@ Mlp::Mlp(const MlpConfig& config)
       config_(config) {}
 
 Mlp::State Mlp::plan(Arena& saved, int64_t rows) const {
-  return {.hidden = saved.allocate({rows, hidden.config().out})};
+  const Shape shape = {rows, hidden.config().out};
+  return {.hidden = saved.allocate(shape), .gate = gated() ? saved.allocate(shape) : View()};
 }
 
 void Mlp::forward(const Context& context, ConstView x, View y, State& state, Epilogue after) const {
@@ -21,13 +29,19 @@ void Mlp::forward(const Context& context, ConstView x, View y, State& state, Epi
   const View activated = context.scratch.allocate(state.hidden.shape);  // (N, F)
   const int64_t f = hidden.config().out;
   const float* const h = state.hidden.f32();
+  const float* const g = state.gate.f32();
   float* const a = activated.f32();
-  // a = activation(x W1^T + b1)
-  hidden.forward(context, as_rows(x, config_.channels, "Mlp input"), state.hidden,
+  const ConstView x_rows = as_rows(x, config_.channels, "Mlp input");
+  if (gated()) gate.forward(context, x_rows, state.gate);
+  // a = activation(x W1^T + b1), or f(g) * (x W1^T + b1)
+  hidden.forward(context, x_rows, state.hidden,
                  [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
                    for (int64_t r = row; r < row + rows; ++r) {
-                     activation_forward_row(config_.activation, columns, h + r * f + column,
-                                            a + r * f + column);
+                     const int64_t at = r * f + column;
+                     if (gated())
+                       gated_forward_row(config_.activation, columns, g + at, h + at, a + at);
+                     else
+                       activation_forward_row(config_.activation, columns, h + at, a + at);
                    }
                  });
   // y = a W2^T + b2
@@ -41,20 +55,30 @@ void Mlp::backward(const Context& context, ConstView x, ConstView dy, View dx, S
   float* const h = state.hidden.f32();
   float* const dh = dhidden.f32();
   const ConstView dy_rows = as_rows(dy, config_.channels, "Mlp dy");
-  // da = dy W2;  dh = da * activation'(h);  h becomes a = activation(h)
-  projection.backward_input(
-      context, dy_rows, dhidden, [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
-        for (int64_t r = row; r < row + rows; ++r) {
-          activation_backward_row(config_.activation, columns, h + r * f + column, dh + r * f + column);
-        }
-      });
-  // dW2 += dy^T a;  dW1 += dh^T x;  dx = dh W1
+  float* const g = state.gate.f32();
+  // da = dy W2;  dh = da * activation'(h);  h becomes a = activation(h).  Gated: dh = da * f(g), g becomes dg
+  projection.backward_input(context, dy_rows, dhidden,
+                            [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
+                              for (int64_t r = row; r < row + rows; ++r) {
+                                const int64_t at = r * f + column;
+                                if (gated())
+                                  gated_backward_row(config_.activation, columns, g + at, h + at, dh + at);
+                                else
+                                  activation_backward_row(config_.activation, columns, h + at, dh + at);
+                              }
+                            });
+  // dW2 += dy^T a;  dW1 += dh^T x;  dx = dh W1;  gated: dWg += dg^T x;  dx += dg Wg
   projection.backward_weights(context, state.hidden, dy_rows);
-  hidden.backward(context, as_rows(x, config_.channels, "Mlp input"), dhidden,
-                  as_rows(dx, config_.channels, "Mlp dx"));
+  const ConstView x_rows = as_rows(x, config_.channels, "Mlp input");
+  const View dx_rows = as_rows(dx, config_.channels, "Mlp dx");
+  hidden.backward(context, x_rows, dhidden, dx_rows);
+  if (!gated()) return;
+  gate.backward_weights(context, x_rows, state.gate);
+  gate.backward_input(context, state.gate, dx_rows, {}, /*accumulate_dx=*/true);
 }
 
 void Mlp::visit(const std::string& prefix, ParameterVisitor visit) {
+  if (gated()) gate.visit(prefix + "gate.", visit);
   hidden.visit(prefix + "hidden.", visit);
   projection.visit(prefix + "projection.", visit);
 }

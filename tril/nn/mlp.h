@@ -1,4 +1,4 @@
-// y = activation(x W1^T + b1) W2^T + b2, hidden size 4 C unless given.
+// y = activation(x W1^T + b1) W2^T + b2; gated: y = (f(x Wg^T + bg) * (x W1^T + b1)) W2^T + b2.
 #pragma once
 
 #include "tril/kernels/activation.h"
@@ -6,9 +6,12 @@
 
 namespace tril {
 
+// 4 C, or for gated activations, which have a third matrix, 8/3 C rounded up to a multiple of 32.
+int64_t default_mlp_hidden(int64_t channels, Activation activation);
+
 struct MlpConfig {
   int64_t channels = 0;
-  int64_t hidden = 0;  // F; 0: 4 * channels
+  int64_t hidden = 0;  // F; 0: default_mlp_hidden
   Activation activation = Activation::kGeluTanh;
   bool bias = true;
   float projection_init_std = 0.02f;
@@ -18,9 +21,11 @@ class Mlp {
  public:
   explicit Mlp(const MlpConfig& config);
 
-  // Saves the hidden layer before the activation; recomputes the activation in backward, which overwrites it.
+  // Saves the hidden layer (and the gate) before the activation; recomputes the activation in backward, which
+  // overwrites both.
   struct State {
     View hidden;  // (N, F)
+    View gate;    // (N, F), or empty
   };
   State plan(Arena& saved, int64_t rows) const;
 
@@ -31,9 +36,11 @@ class Mlp {
   void visit(const std::string& prefix, ParameterVisitor visit);
 
   Linear hidden;      // (F, C)
+  Linear gate;        // (F, C); unused, and without weights, unless the activation is gated
   Linear projection;  // (C, F)
 
  private:
+  bool gated() const { return is_gated(config_.activation); }
   MlpConfig config_;
 };
 

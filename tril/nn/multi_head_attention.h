@@ -18,11 +18,11 @@ class MultiHeadAttention {
   State plan(Arena& saved, int64_t batch, int64_t time) const { return heads.plan(saved, batch, time); }
 
   // (B, T, C) -> (B, T, C). `after` runs on finished blocks of y as an (N, C) matrix.
-  void forward(const Context& context, ConstView x, View y, State& state, const int32_t* documents = nullptr,
+  void forward(const Context& context, ConstView x, View y, State& state, const AttentionInputs& inputs = {},
                Epilogue after = {}) const;
   // dx is overwritten.
   void backward(const Context& context, ConstView x, ConstView dy, View dx, State& state,
-                const int32_t* documents = nullptr);
+                const AttentionInputs& inputs = {});
   void visit(const std::string& prefix, ParameterVisitor visit);
 
   Heads heads;

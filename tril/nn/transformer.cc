@@ -6,6 +6,7 @@
 #include "tril/kernels/cross_entropy.h"
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/embedding.h"
+#include "tril/kernels/softcap.h"
 
 namespace tril {
 namespace {
@@ -28,6 +29,9 @@ TransformerBlockConfig block_config(const TransformerConfig& c, int64_t layer) {
           .projection_bias = c.projection_bias,
           .mlp_bias = c.mlp_bias,
           .norm_bias = c.norm_bias,
+          .norm = c.norm,
+          .parallel_residual = c.parallel_residual,
+          .attention = c.attention,
           .scale = c.scale,
           .dropout = c.dropout,
           .projection_init_std = 0.02f / std::sqrt(2.0f * static_cast<float>(c.layers)),
@@ -37,7 +41,7 @@ TransformerBlockConfig block_config(const TransformerConfig& c, int64_t layer) {
 }  // namespace
 
 Transformer::Transformer(const TransformerConfig& config)
-    : ln_final(config.channels, config.norm_bias), config_(config.resolved()) {
+    : ln_final(config.channels, config.norm_bias, config.norm), config_(config.resolved()) {
   blocks.reserve(static_cast<size_t>(config_.layers));
   for (int64_t l = 0; l < config_.layers; ++l) {
     blocks.push_back(std::make_unique<TransformerBlock>(block_config(config_, l)));
@@ -84,7 +88,16 @@ void Transformer::check_batch(const Batch& batch) const {
   }
 }
 
-void Transformer::forward_blocks(const Context& context, const Batch& batch, State& state) const {
+AttentionInputs Transformer::attention_inputs(const Context& context, const Batch& batch) const {
+  return {.documents = batch.documents,
+          .prefix = batch.prefix,
+          .positions = batch.positions,
+          .rotation = rotation_of(context, config_.attention, config_.head_size, batch.batch, batch.time,
+                                  batch.positions)};
+}
+
+void Transformer::forward_blocks(const Context& context, const Batch& batch, const AttentionInputs& inputs,
+                                 State& state) const {
   check_use(batch.batch == state.batch && batch.time == state.time,
             "Transformer: the batch is ({}, {}), the activations are for ({}, {})", batch.batch, batch.time,
             state.batch, state.time);
@@ -97,7 +110,7 @@ void Transformer::forward_blocks(const Context& context, const Batch& batch, Sta
   const Shape sequence = {batch.batch, batch.time, config_.channels};
   for (size_t l = 0; l < blocks.size(); ++l) {
     blocks[l]->forward(context, state.streams[l].reshape(sequence), state.streams[l + 1].reshape(sequence),
-                       state.blocks[l], batch.documents);
+                       state.blocks[l], inputs);
   }
 }
 
@@ -113,6 +126,9 @@ void Transformer::head_loss(const Context& context, const Batch& batch, State& s
 
   const int64_t chunk = head_chunk_rows(rows, v);
   const View logits = context.scratch.allocate({chunk, v});  // (chunk, V)
+  const float cap = config_.logit_softcap;
+  const View slopes =
+      cap > 0 && gradient_scale != 0 ? context.scratch.allocate({chunk, v}) : View();  // (chunk, V)
   Weight& head = config_.tied_head ? token_embedding : lm_head;
   // All chunks but the last are alike: a dry run counts the first and the last.
   const int64_t last = (rows - 1) / chunk * chunk;
@@ -122,11 +138,13 @@ void Transformer::head_loss(const Context& context, const Batch& batch, State& s
     const float* const x = normed.f32() + n * c;
     // logits = normed W^T + b
     linear_forward(context, count, c, v, x, c, head.value.f32(), lm_head_bias.value.f32(), logits.f32());
+    if (cap > 0) softcap_forward(context.executor, count * v, cap, logits.f32(), logits.f32(), slopes.f32());
     // logits becomes dlogits = (softmax - onehot) / counted targets
     cross_entropy(context.executor, count, v, logits.f32(), batch.targets + n,
-                  batch.loss_mask != nullptr ? batch.loss_mask + n : nullptr, gradient_scale,
+                  batch.loss_mask != nullptr ? batch.loss_mask + n : nullptr, gradient_scale, config_.z_loss,
                   state.losses.f32() + n);
     if (gradient_scale == 0) continue;
+    if (cap > 0) softcap_backward(context.executor, count * v, slopes.f32(), logits.f32(), logits.f32());
     linear_backward_weights(context, count, c, v, x, logits.f32(), head.gradient.f32(),
                             lm_head_bias.gradient.f32());
     linear_backward_input(context, count, c, v, logits.f32(), head.value.f32(), dnormed.f32() + n * c);
@@ -141,7 +159,8 @@ void Transformer::head_loss(const Context& context, const Batch& batch, State& s
 }
 
 void Transformer::loss(const Context& context, const Batch& batch, State& state) {
-  forward_blocks(context, batch, state);
+  const Arena::Scope scope(context.scratch);
+  forward_blocks(context, batch, attention_inputs(context, batch), state);
   head_loss(context, batch, state, 0, View());
 }
 
@@ -153,9 +172,10 @@ void Transformer::forward_backward(const Context& context, const Batch& batch, S
             "Parameters::Memory::kValuesAndGradients");
   check_use(state.with_backward,
             "Transformer: these activations are for forward alone; plan them with backward = true");
-  forward_blocks(context, batch, state);
   const int64_t rows = batch.rows(), c = config_.channels;
   const Arena::Scope scope(context.scratch);
+  const AttentionInputs inputs = attention_inputs(context, batch);
+  forward_blocks(context, batch, inputs, state);
   const View d = context.scratch.allocate({rows, c});  // (N, C): the gradient of the residual stream
   {
     const Arena::Scope head_scope(context.scratch);
@@ -166,14 +186,16 @@ void Transformer::forward_backward(const Context& context, const Batch& batch, S
   const Shape sequence = {batch.batch, batch.time, c};
   for (size_t l = blocks.size(); l-- > 0;) {
     blocks[l]->backward(context, state.streams[l].reshape(sequence), d.reshape(sequence), d.reshape(sequence),
-                        state.blocks[l], batch.documents);
+                        state.blocks[l], inputs);
   }
   const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/embedding", 0);
   if (mask.probability > 0) dropout(context.executor, mask, d.elements(), d.f32(), d.f32());
   embedding_backward(context.executor, rows, batch.time, c, batch.tokens, d.f32(),
                      token_embedding.gradient.f32());
-  embedding_backward(context.executor, rows, batch.time, c, batch.positions, d.f32(),
-                     position_embedding.gradient.f32());
+  if (learned_positions()) {
+    embedding_backward(context.executor, rows, batch.time, c, batch.positions, d.f32(),
+                       position_embedding.gradient.f32());
+  }
 }
 
 void Transformer::logits(const Context& context, const Batch& batch, State& state, View out,
@@ -181,25 +203,29 @@ void Transformer::logits(const Context& context, const Batch& batch, State& stat
   const int64_t rows = batch.rows(), c = config_.channels, v = config_.vocabulary;
   const int64_t out_rows = last_only ? batch.batch : rows;
   check_shape(out, {out_rows, v}, last_only ? "logits of the last positions (B, V)" : "logits (N, V)");
-  forward_blocks(context, batch, state);
   const Arena::Scope scope(context.scratch);
+  forward_blocks(context, batch, attention_inputs(context, batch), state);
   const View normed = context.scratch.allocate({rows, c});  // (N, C)
   ln_final.forward(context, state.streams.back(), normed, state.ln_final);
   // The last position of each row of the batch: start at T - 1, step T rows.
   const float* const first = normed.f32() + (last_only ? (batch.time - 1) * c : 0);
   linear_forward(context, out_rows, c, v, first, last_only ? batch.time * c : c, head_weight().value.f32(),
                  lm_head_bias.value.f32(), out.f32());
+  if (config_.logit_softcap > 0)
+    softcap_forward(context.executor, out_rows * v, config_.logit_softcap, out.f32(), out.f32(), nullptr);
 }
 
 void Transformer::visit(const std::string& prefix, ParameterVisitor visit) {
   const int64_t v = config_.vocabulary, c = config_.channels;
   visit({.name = prefix + "token_embedding.weight", .shape = {v, c}, .init_std = 0.02f, .decay = true},
         token_embedding);
-  visit({.name = prefix + "position_embedding.weight",
-         .shape = {config_.context, c},
-         .init_std = 0.02f,
-         .decay = true},
-        position_embedding);
+  if (learned_positions()) {
+    visit({.name = prefix + "position_embedding.weight",
+           .shape = {config_.context, c},
+           .init_std = 0.02f,
+           .decay = true},
+          position_embedding);
+  }
   for (size_t l = 0; l < blocks.size(); ++l) blocks[l]->visit(fmt::format("{}blocks.{}.", prefix, l), visit);
   ln_final.visit(prefix + "ln_final.", visit);
   if (!config_.tied_head) {

@@ -16,7 +16,7 @@ struct TransformerConfig {
   int64_t heads = 0;       // H
   int64_t kv_heads = 0;    // K; 0: H
   int64_t head_size = 0;   // D; 0: C / H
-  int64_t mlp_hidden = 0;  // F; 0: 4 C
+  int64_t mlp_hidden = 0;  // F; 0: default_mlp_hidden
   Activation activation = Activation::kGeluTanh;
   bool qkv_bias = true;
   bool projection_bias = true;
@@ -24,21 +24,30 @@ struct TransformerConfig {
   bool norm_bias = true;
   bool tied_head = true;
   bool lm_head_bias = false;
-  float scale = 0;
+  float scale = 0;  // of the scores; 0: 1 / sqrt(head size)
+  NormOptions norm = {};
+  bool parallel_residual = false;
+  AttentionVariants attention = {};
+  float logit_softcap = 0;  // c tanh(logit / c); 0: none
   float dropout = 0;
+  float z_loss = 0;  // in training, see kernels/cross_entropy.h
+  bool operator==(const TransformerConfig&) const = default;
 
-  // Sets the fields that make an architecture, leaving the sizes: "gpt" (GPT-2's: tanh GELU, biases
-  // everywhere, tied head) or "classic" (the tutorials': ReLU, bias-free q k v, untied head with bias).
+  // Sets the fields that make an architecture, leaving the sizes, dropout and z-loss:
+  //   "gpt"      GPT-2's: layer norm, learned positions, tanh GELU, biases everywhere, tied head
+  //   "llama"    Llama's: RMS norm, rotary positions, SwiGLU, no biases; the head tied, as in its small ones
+  //   "classic"  the tutorials': layer norm, learned positions, ReLU, bias-free q k v, untied head with bias
+  //   "custom"   starts as "gpt"
   // Throws kUse.
   void set_architecture(std::string_view name);
-  std::string architecture() const;  // "gpt", "classic" or "custom"
+  std::string architecture() const;  // the first of these that it equals, or "custom"
   // Fills in the zeros and throws kUse, naming the values and near valid ones, for impossible sizes.
   TransformerConfig resolved() const;
   int64_t parameter_count() const;
   // Parameters in matrix products (the language-model head included), as counted for 6 N P FLOPs.
   int64_t matrix_parameters() const;
-  // FLOPs of one training step: 6 * rows * matrix_parameters + causal attention (forward 4 B H D T(T+1)/2,
-  // backward 2.5 times that).
+  // FLOPs of one training step: 6 * rows * matrix_parameters + attention (forward 4 B H D pairs, of the pairs
+  // of tokens that causality and window let see each other; backward 2.5 times that).
   double training_flops(int64_t batch, int64_t time) const;
 };
 
@@ -54,7 +63,7 @@ class Transformer {
     bool with_backward = true;
     std::vector<View> streams;  // L + 1 x (N, C): the residual stream before each block and after the last
     std::vector<TransformerBlock::State> blocks;
-    LayerNorm::State ln_final;
+    Norm::State ln_final;
     View losses;                 // (N)
     double* loss_sum = nullptr;  // sum of the losses of the last call; divide by batch.counted_targets
   };
@@ -79,14 +88,18 @@ class Transformer {
   const TransformerConfig& config() const { return config_; }
 
   Weight token_embedding;     // (V, C); also the head's weight when tied
-  Weight position_embedding;  // (T, C)
+  Weight position_embedding;  // (T, C), or empty
   std::vector<std::unique_ptr<TransformerBlock>> blocks;
-  LayerNorm ln_final;
+  Norm ln_final;
   Weight lm_head;       // (V, C), empty when tied
   Weight lm_head_bias;  // (V), or empty
 
  private:
-  void forward_blocks(const Context& context, const Batch& batch, State& state) const;
+  bool learned_positions() const { return config_.attention.positions == Positions::kLearned; }
+  // In scratch memory, for as long as the caller's scope lasts.
+  AttentionInputs attention_inputs(const Context& context, const Batch& batch) const;
+  void forward_blocks(const Context& context, const Batch& batch, const AttentionInputs& inputs,
+                      State& state) const;
   void head_loss(const Context& context, const Batch& batch, State& state, float gradient_scale,
                  View dnormed);
   const Weight& head_weight() const { return config_.tied_head ? token_embedding : lm_head; }

@@ -18,7 +18,7 @@ int64_t head_size_of(const TransformerBlockConfig& c) {
 }  // namespace
 
 TransformerBlock::TransformerBlock(const TransformerBlockConfig& config)
-    : ln1(config.channels, config.norm_bias),
+    : ln1(config.channels, config.norm_bias, config.norm),
       attention({.heads = {.channels = config.channels,
                            .heads = config.heads,
                            .kv_heads = config.kv_heads,
@@ -26,10 +26,12 @@ TransformerBlock::TransformerBlock(const TransformerBlockConfig& config)
                            .bias = config.qkv_bias,
                            .scale = config.scale,
                            .dropout = config.dropout,
-                           .layer = config.layer},
+                           .layer = config.layer,
+                           .variants = config.attention,
+                           .norm_epsilon = config.norm.epsilon},
                  .projection_bias = config.projection_bias,
                  .projection_init_std = config.projection_init_std}),
-      ln2(config.channels, config.norm_bias),
+      ln2(config.channels, config.norm_bias, config.norm),
       mlp({.channels = config.channels,
            .hidden = config.mlp_hidden,
            .activation = config.activation,
@@ -66,7 +68,7 @@ struct AddResidual {
 }  // namespace
 
 void TransformerBlock::forward(const Context& context, ConstView x3, View y3, State& state,
-                               const int32_t* documents) const {
+                               const AttentionInputs& inputs) const {
   const int64_t channels = config_.channels;
   const ConstView x = as_rows(x3, channels, "TransformerBlock input");
   const View y = as_rows(y3, channels, "TransformerBlock output");
@@ -80,16 +82,16 @@ void TransformerBlock::forward(const Context& context, ConstView x3, View y3, St
       context.dropout_mask(config_.dropout, "dropout/projection", config_.layer);
   ln1.forward(context, x, normed, state.ln1);
   attention.forward(context, normed.reshape(x3.shape), state.middle.reshape(x3.shape), state.attention,
-                    documents, AddResidual{attention_mask, channels, x.f32(), state.middle.f32()});
+                    inputs, AddResidual{attention_mask, channels, x.f32(), state.middle.f32()});
 
-  // y = middle + dropout(mlp(ln2(middle)))
+  // y = middle + dropout(mlp(ln2(middle))), or of x with parallel_residual
   const DropoutMask mlp_mask = context.dropout_mask(config_.dropout, "dropout/mlp", config_.layer);
-  ln2.forward(context, state.middle, normed, state.ln2);
+  ln2.forward(context, config_.parallel_residual ? x : state.middle, normed, state.ln2);
   mlp.forward(context, normed, y, state.mlp, AddResidual{mlp_mask, channels, state.middle.f32(), y.f32()});
 }
 
 void TransformerBlock::backward(const Context& context, ConstView x3, ConstView dy3, View dx3, State& state,
-                                const int32_t* documents) {
+                                const AttentionInputs& inputs) {
   const int64_t channels = config_.channels;
   const ConstView x = as_rows(x3, channels, "TransformerBlock input");
   const ConstView dy = as_rows(dy3, channels, "TransformerBlock dy");
@@ -98,6 +100,8 @@ void TransformerBlock::backward(const Context& context, ConstView x3, ConstView 
   const View normed = context.scratch.allocate(x.shape);                              // (N, C)
   const View dnormed = context.scratch.allocate(x.shape);                             // (N, C)
   const View dbranch = config_.dropout > 0 ? context.scratch.allocate(x.shape) : dx;  // (N, C)
+  const bool parallel = config_.parallel_residual;
+  const View dattention = parallel ? context.scratch.allocate(x.shape) : dnormed;  // (N, C)
   const auto dropped = [&](std::string_view site) {  // dbranch = gradient into the branch
     if (config_.dropout > 0) {
       dropout(context.executor, context.dropout_mask(config_.dropout, site, config_.layer), dx.elements(),
@@ -111,18 +115,24 @@ void TransformerBlock::backward(const Context& context, ConstView x3, ConstView 
                  [&](int64_t begin, int64_t end, int) { std::copy(from + begin, from + end, to + begin); });
   }
 
-  // y = middle + dropout(mlp(ln2(middle)))
+  const auto attention_backward = [&] {  // dattention = gradient of ln1(x)
+    dropped("dropout/projection");
+    ln1.apply(context, x, normed, state.ln1);
+    attention.backward(context, normed.reshape(x3.shape), dbranch.reshape(x3.shape),
+                       dattention.reshape(x3.shape), state.attention, inputs);
+  };
+  if (parallel) attention_backward();  // while dx is the gradient of y alone, which both branches take
+
+  // y = middle + dropout(mlp(ln2(middle))), or of x with parallel_residual
+  const ConstView mlp_input = parallel ? x : state.middle;
   dropped("dropout/mlp");
-  ln2.apply(context, state.middle, normed, state.ln2);
+  ln2.apply(context, mlp_input, normed, state.ln2);
   mlp.backward(context, normed, dbranch, dnormed, state.mlp);
-  ln2.backward(context, state.middle, dnormed, dx, /*accumulate_dx=*/true, state.ln2);
+  ln2.backward(context, mlp_input, dnormed, dx, /*accumulate_dx=*/true, state.ln2);
 
   // middle = x + dropout(attention(ln1(x)))
-  dropped("dropout/projection");
-  ln1.apply(context, x, normed, state.ln1);
-  attention.backward(context, normed.reshape(x3.shape), dbranch.reshape(x3.shape), dnormed.reshape(x3.shape),
-                     state.attention, documents);
-  ln1.backward(context, x, dnormed, dx, /*accumulate_dx=*/true, state.ln1);
+  if (!parallel) attention_backward();
+  ln1.backward(context, x, dattention, dx, /*accumulate_dx=*/true, state.ln1);
 }
 
 void TransformerBlock::visit(const std::string& prefix, ParameterVisitor visit) {

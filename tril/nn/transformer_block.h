@@ -1,11 +1,12 @@
 // Pre-norm residual block: x += dropout(attention(ln1(x)));  x += dropout(mlp(ln2(x))).
 // Radford et al. "Language models are unsupervised multitask learners" (2019); Xiong et al. (2020) on
-// pre-norm.
+// pre-norm. With parallel_residual both branches read x: y = x + attention(ln1(x)) + mlp(ln2(x)), as in
+// Black et al. "GPT-NeoX-20B" (2022), section 2.1.
 #pragma once
 
-#include "tril/nn/layer_norm.h"
 #include "tril/nn/mlp.h"
 #include "tril/nn/multi_head_attention.h"
+#include "tril/nn/norm.h"
 
 namespace tril {
 
@@ -14,12 +15,15 @@ struct TransformerBlockConfig {
   int64_t heads = 1;
   int64_t kv_heads = 0;    // 0: heads
   int64_t head_size = 0;   // 0: channels / heads
-  int64_t mlp_hidden = 0;  // 0: 4 * channels
+  int64_t mlp_hidden = 0;  // 0: default_mlp_hidden
   Activation activation = Activation::kGeluTanh;
   bool qkv_bias = false;
   bool projection_bias = true;
   bool mlp_bias = true;
   bool norm_bias = true;
+  NormOptions norm = {};
+  bool parallel_residual = false;
+  AttentionVariants attention = {};
   float scale = 0;  // of the scores; 0: 1 / sqrt(head_size)
   float dropout = 0;
   float projection_init_std = 0.02f;
@@ -31,7 +35,7 @@ class TransformerBlock {
   explicit TransformerBlock(const TransformerBlockConfig& config);
 
   struct State {
-    LayerNorm::State ln1, ln2;
+    Norm::State ln1, ln2;
     MultiHeadAttention::State attention;
     View middle;  // (N, C): x after the attention half
     Mlp::State mlp;
@@ -40,15 +44,15 @@ class TransformerBlock {
 
   // x (B, T, C) -> y (B, T, C); y may not be x, which backward reads again.
   void forward(const Context& context, ConstView x, View y, State& state,
-               const int32_t* documents = nullptr) const;
+               const AttentionInputs& inputs = {}) const;
   // dx = gradient with respect to x; dx may be dy.
   void backward(const Context& context, ConstView x, ConstView dy, View dx, State& state,
-                const int32_t* documents = nullptr);
+                const AttentionInputs& inputs = {});
   void visit(const std::string& prefix, ParameterVisitor visit);
 
-  LayerNorm ln1;
+  Norm ln1;
   MultiHeadAttention attention;
-  LayerNorm ln2;
+  Norm ln2;
   Mlp mlp;
 
  private:

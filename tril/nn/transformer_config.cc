@@ -1,6 +1,7 @@
-#include <array>
+#include <algorithm>
+#include <utility>
 
-#include "tril/nn/transformer.h"
+#include "tril/nn/transformer_fields.h"
 
 namespace tril {
 namespace {
@@ -13,6 +14,13 @@ void check_size(std::string_view name, int64_t value, int64_t largest) {
   check_use(value >= 1 && value <= largest, "{} is {}; it must be between 1 and {}", name, value, largest);
 }
 
+constexpr const char* kArchitectures[] = {"gpt", "llama", "classic", "custom"};
+
+constexpr std::pair<Positions, std::string_view> kPositions[] = {{Positions::kLearned, "learned"},
+                                                                 {Positions::kRope, "rope"},
+                                                                 {Positions::kAlibi, "alibi"},
+                                                                 {Positions::kNone, "none"}};
+
 // "2 or 4": the divisors of `channels` next to `heads`.
 std::string near_divisors(int64_t channels, int64_t heads) {
   int64_t below = heads, above = heads;
@@ -23,27 +31,54 @@ std::string near_divisors(int64_t channels, int64_t heads) {
 
 }  // namespace
 
+std::string_view name_of(NormKind kind) { return kind == NormKind::kLayer ? "layer" : "rms"; }
+
+std::string_view name_of(Positions positions) {
+  for (const auto& [value, name] : kPositions)
+    if (value == positions) return name;
+  return "";
+}
+
+void from_name(std::string_view name, NormKind& out) {
+  check_use(name == "layer" || name == "rms", "norm '{}' is not known; use layer or rms", name);
+  out = name == "layer" ? NormKind::kLayer : NormKind::kRms;
+}
+
+void from_name(std::string_view name, Positions& out) {
+  for (const auto& [value, known] : kPositions) {
+    if (name == known) {
+      out = value;
+      return;
+    }
+  }
+  fail(ErrorKind::kUse, "positions '{}' are not known; use learned, rope, alibi or none", name);
+}
+
 void TransformerConfig::set_architecture(std::string_view name) {
-  check_use(name == "gpt" || name == "classic", "arch '{}' is not known; use gpt or classic", name);
-  const bool gpt = name == "gpt";
-  activation = gpt ? Activation::kGeluTanh : Activation::kRelu;
-  qkv_bias = gpt;
-  projection_bias = mlp_bias = norm_bias = true;
-  tied_head = gpt;
-  lm_head_bias = !gpt;
-  scale = 0;
+  check_use(std::find(std::begin(kArchitectures), std::end(kArchitectures), name) != std::end(kArchitectures),
+            "arch '{}' is not known; use gpt, llama, classic or custom", name);
+  TransformerConfig c;  // as it stands, GPT-2's
+  c.vocabulary = vocabulary, c.context = context, c.channels = channels, c.layers = layers;
+  c.heads = heads, c.kv_heads = kv_heads, c.head_size = head_size, c.mlp_hidden = mlp_hidden;
+  c.dropout = dropout, c.z_loss = z_loss;
+  if (name == "classic") {
+    c.activation = Activation::kRelu;
+    c.qkv_bias = c.tied_head = false;
+    c.lm_head_bias = true;
+  } else if (name == "llama") {
+    c.activation = Activation::kSwiGlu;
+    c.qkv_bias = c.projection_bias = c.mlp_bias = c.norm_bias = false;
+    c.norm.kind = NormKind::kRms;
+    c.attention.positions = Positions::kRope;
+  }
+  *this = c;
 }
 
 std::string TransformerConfig::architecture() const {
-  for (const char* const name : {"gpt", "classic"}) {
+  for (const char* const name : kArchitectures) {
     TransformerConfig other = *this;
     other.set_architecture(name);
-    if (other.activation == activation && other.qkv_bias == qkv_bias &&
-        other.projection_bias == projection_bias && other.mlp_bias == mlp_bias &&
-        other.norm_bias == norm_bias && other.tied_head == tied_head && other.lm_head_bias == lm_head_bias &&
-        other.scale == scale) {
-      return name;
-    }
+    if (other == *this) return name;
   }
   return "custom";
 }
@@ -71,11 +106,23 @@ TransformerConfig TransformerConfig::resolved() const {
             "head size is {} ({} channels, {} heads); it must be between 1 and 256: use more heads or give "
             "--head-size",
             c.head_size, c.channels, c.heads);
-  if (c.mlp_hidden == 0) c.mlp_hidden = checked_multiply(4, c.channels);
+  if (c.mlp_hidden == 0) c.mlp_hidden = default_mlp_hidden(c.channels, c.activation);
   check_size("mlp-hidden", c.mlp_hidden, 4 * kLargest);
   check_use(c.dropout >= 0 && c.dropout < 1, "dropout is {}; it must be in [0, 1)", c.dropout);
   check_use(c.scale >= 0 && c.scale < 1e30f, "scale is {}; it must be positive, or 0 for 1/sqrt(head size)",
             c.scale);
+  const AttentionVariants& a = c.attention;
+  if (a.positions == Positions::kRope) check_rope(a.rope, c.head_size);
+  check_use(a.window >= 0 && a.window <= kLargest,
+            "window is {}; it must be a number of tokens, or 0 for all", a.window);
+  for (const auto& [name, value] : {std::pair("softcap", a.softcap), {"logit-softcap", c.logit_softcap}}) {
+    check_use(value == 0 || (value >= 1e-3f && value <= 1e30f),
+              "{} is {}; it must be positive, such as 30, or 0 for none", name, value);
+  }
+  check_use(c.z_loss >= 0 && c.z_loss <= 1, "z-loss is {}; it must lie between 0 and 1, such as 1e-4",
+            c.z_loss);
+  check_use(c.norm.epsilon > 0 && c.norm.epsilon < 1,
+            "norm-epsilon is {}; it must be a small positive number, such as 1e-5", c.norm.epsilon);
   check_use(!(c.tied_head && c.lm_head_bias),
             "a tied language-model head has no bias; untie it or drop the bias");
   c.parameter_count();  // throws if the sum does not fit
@@ -85,33 +132,40 @@ TransformerConfig TransformerConfig::resolved() const {
 int64_t TransformerConfig::parameter_count() const {
   const int64_t c = channels, d = head_size != 0 ? head_size : c / heads,
                 k = kv_heads != 0 ? kv_heads : heads;
-  const int64_t f = mlp_hidden != 0 ? mlp_hidden : checked_multiply(4, c);
+  const int64_t f = mlp_hidden != 0 ? mlp_hidden : default_mlp_hidden(c, activation);
   const auto linear = [](int64_t in, int64_t out, bool bias) {
     return checked_add(checked_multiply(in, out), bias ? out : 0);
   };
-  const int64_t norm = norm_bias ? 2 * c : c;
+  const int64_t norms = norm_bias ? 2 * c : c;
   const int64_t qkv = linear(c, checked_multiply(heads + 2 * k, d), qkv_bias);
   const int64_t projection = linear(checked_multiply(heads, d), c, projection_bias);
-  const int64_t mlp = checked_add(linear(c, f, mlp_bias), linear(f, c, mlp_bias));
-  const int64_t block = checked_add(checked_add(qkv, projection), checked_add(mlp, 2 * norm));
-  const int64_t tables = checked_multiply(checked_add(vocabulary, context), c);
+  const int64_t hidden = checked_multiply(is_gated(activation) ? 2 : 1, linear(c, f, mlp_bias));
+  const int64_t mlp = checked_add(hidden, linear(f, c, mlp_bias));
+  const int64_t small = (attention.qk_norm ? 2 * d : 0) + (attention.sinks ? heads : 0) + 2 * norms;
+  const int64_t block = checked_add(checked_add(qkv, projection), checked_add(mlp, small));
+  const bool learned = attention.positions == Positions::kLearned;
+  const int64_t tables = checked_multiply(checked_add(vocabulary, learned ? context : 0), c);
   const int64_t head =
       checked_add(tied_head ? 0 : checked_multiply(vocabulary, c), lm_head_bias ? vocabulary : 0);
-  return checked_add(checked_add(checked_multiply(layers, block), tables), checked_add(norm, head));
+  return checked_add(checked_add(checked_multiply(layers, block), tables), checked_add(norms, head));
 }
 
 int64_t TransformerConfig::matrix_parameters() const {
   const TransformerConfig r = resolved();
   const int64_t qkv = r.channels * (r.heads + 2 * r.kv_heads) * r.head_size;
   const int64_t projection = r.heads * r.head_size * r.channels;
-  return r.layers * (qkv + projection + 2 * r.channels * r.mlp_hidden) + r.vocabulary * r.channels;
+  return r.layers * (qkv + projection + (is_gated(activation) ? 3 : 2) * r.channels * r.mlp_hidden) +
+         r.vocabulary * r.channels;
 }
 
 double TransformerConfig::training_flops(int64_t batch, int64_t time) const {
   const TransformerConfig r = resolved();
   const double rows = static_cast<double>(batch) * static_cast<double>(time);
-  const double attention_forward = 4.0 * static_cast<double>(batch * r.heads * r.head_size) *
-                                   static_cast<double>(time) * static_cast<double>(time + 1) / 2;
+  const int64_t window = r.attention.window > 0 ? std::min(r.attention.window, time) : time;
+  // The first `window` tokens see 1, 2, ... tokens, the others `window`.
+  const double pairs =
+      static_cast<double>(window) * (static_cast<double>(time) - static_cast<double>(window - 1) / 2);
+  const double attention_forward = 4.0 * static_cast<double>(batch * r.heads * r.head_size) * pairs;
   return 6.0 * rows * static_cast<double>(matrix_parameters()) +
          3.5 * static_cast<double>(r.layers) * attention_forward;
 }

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "tril/containers/json.h"
+#include "tril/nn/transformer_fields.h"
 
 namespace tril {
 namespace {
@@ -23,7 +24,28 @@ void visit_options(Options& o, Visit&& visit) {
   visit("context", o.context);
   visit("dropout", o.dropout);
   visit("activation", o.activation);
+  visit("norm", o.norm);
+  visit("norm-epsilon", o.norm_epsilon);
+  visit("positions", o.positions);
+  visit("rope-base", o.rope_base);
+  visit("rope-size", o.rope_size);
+  visit("rope-interleaved", o.rope_interleaved);
+  visit("rope-scaling", o.rope_scaling);
+  visit("rope-factor", o.rope_factor);
+  visit("rope-original-context", o.rope_original_context);
+  visit("window", o.window);
+  visit("softcap", o.softcap);
+  visit("qk-norm", o.qk_norm);
+  visit("sinks", o.sinks);
+  visit("scale", o.scale);
+  visit("parallel-residual", o.parallel_residual);
+  visit("logit-softcap", o.logit_softcap);
   visit("qkv-bias", o.qkv_bias);
+  visit("projection-bias", o.projection_bias);
+  visit("mlp-bias", o.mlp_bias);
+  visit("norm-bias", o.norm_bias);
+  visit("lm-head-bias", o.lm_head_bias);
+  visit("tied-head", o.tied_head);
   visit("tokenizer", o.tokenizer);
   visit("vocab", o.vocab);
   visit("steps", o.steps);
@@ -39,6 +61,8 @@ void visit_options(Options& o, Visit&& visit) {
   visit("clip", o.clip);
   visit("schedule", o.schedule);
   visit("decay-all", o.decay_all);
+  visit("z-loss", o.z_loss);
+  visit("document-mask", o.document_mask);
   visit("val-fraction", o.val_fraction);
   visit("eval-every", o.eval_every);
   visit("eval-batches", o.eval_batches);
@@ -80,6 +104,53 @@ void check_range(std::string_view name, double value, double low, double high, s
   check_use(value >= low && value <= high, "--{} is {}; give {}", name, value, range);  // false for NaN
 }
 
+// Options that are "true", "false" or "" and the fields of the model that they set.
+constexpr std::pair<std::string_view, std::string TrainOptions::*> kFlags[] = {
+    {"qkv-bias", &TrainOptions::qkv_bias},         {"projection-bias", &TrainOptions::projection_bias},
+    {"mlp-bias", &TrainOptions::mlp_bias},         {"norm-bias", &TrainOptions::norm_bias},
+    {"lm-head-bias", &TrainOptions::lm_head_bias}, {"tied-head", &TrainOptions::tied_head}};
+constexpr bool TransformerConfig::*kFlagFields[] = {
+    &TransformerConfig::qkv_bias,  &TransformerConfig::projection_bias, &TransformerConfig::mlp_bias,
+    &TransformerConfig::norm_bias, &TransformerConfig::lm_head_bias,    &TransformerConfig::tied_head};
+
+template <class T>
+void set_named(const std::string& name, T& field) {
+  if (!name.empty()) from_name(name, field);
+}
+template <class T>
+void set_number(T value, T& field) {
+  if (value != 0) field = value;
+}
+
+// What differs from the architecture that `config` has.
+void set_variants(const TrainOptions& o, TransformerConfig& config) {
+  for (size_t i = 0; i < std::size(kFlags); ++i) {
+    const std::string& text = o.*kFlags[i].second;
+    if (!text.empty()) config.*kFlagFields[i] = text == "true";
+  }
+  set_named(o.activation, config.activation);
+  set_named(o.norm, config.norm.kind);
+  set_number(o.norm_epsilon, config.norm.epsilon);
+  set_number(o.scale, config.scale);
+  config.parallel_residual |= o.parallel_residual;
+  set_number(o.logit_softcap, config.logit_softcap);
+  AttentionVariants& attention = config.attention;
+  set_named(o.positions, attention.positions);
+  set_number(o.window, attention.window);
+  set_number(o.softcap, attention.softcap);
+  attention.qk_norm |= o.qk_norm;
+  attention.sinks |= o.sinks;
+  RopeConfig& rope = attention.rope;
+  set_number(o.rope_base, rope.base);
+  set_number(o.rope_size, rope.size);
+  set_number(o.rope_factor, rope.factor);
+  set_number(o.rope_original_context, rope.original_context);
+  set_named(o.rope_scaling, rope.scaling);
+  rope.interleaved |= o.rope_interleaved;
+  // Untying the head or giving it a bias says the same about the other.
+  if (o.lm_head_bias.empty() && config.tied_head) config.lm_head_bias = false;
+}
+
 }  // namespace
 
 void check_options(const TrainOptions& o) {
@@ -110,10 +181,17 @@ void check_options(const TrainOptions& o) {
             "--val-fraction is {}; give a number from 0 to below 1", o.val_fraction);
   check_use(o.schedule == "cosine" || o.schedule == "constant", "--schedule is '{}'; give cosine or constant",
             o.schedule);
-  if (!o.activation.empty()) activation_from_name(o.activation);
-  check_use(o.qkv_bias.empty() || o.qkv_bias == "true" || o.qkv_bias == "false",
-            "--qkv-bias is '{}'; give true or false", o.qkv_bias);
-  TransformerConfig().set_architecture(o.arch);
+  for (const auto& [name, value] : kFlags) {
+    const std::string& text = o.*value;
+    check_use(text.empty() || text == "true" || text == "false", "--{} is '{}'; give true or false", name,
+              text);
+  }
+  const bool rope_given = o.rope_base != 0 || o.rope_factor != 0 || o.rope_size != 0 ||
+                          o.rope_original_context != 0 || !o.rope_scaling.empty() || o.rope_interleaved;
+  const TransformerConfig config = model_config(o, 1);  // throws for unknown names
+  check_use(!rope_given || config.attention.positions == Positions::kRope,
+            "options --rope-... are given, but the positions are {}; add --positions rope",
+            name_of(config.attention.positions));
 }
 
 float learning_rate_at(const TrainOptions& o, int64_t step) {
@@ -140,9 +218,9 @@ TransformerConfig model_config(const TrainOptions& o, int64_t vocabulary) {
   config.kv_heads = o.kv_heads;
   config.head_size = o.head_size;
   config.mlp_hidden = o.mlp_hidden;
-  if (!o.activation.empty()) config.activation = activation_from_name(o.activation);
-  if (!o.qkv_bias.empty()) config.qkv_bias = o.qkv_bias == "true";
+  set_variants(o, config);
   config.dropout = o.dropout;
+  config.z_loss = o.z_loss;
   return config;
 }
 

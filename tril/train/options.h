@@ -16,19 +16,30 @@ struct TrainOptions {
   std::string arch = "gpt";
   int64_t layers = 0, heads = 0, kv_heads = 0, channels = 0, head_size = 0, mlp_hidden = 0, context = 0;
   float dropout = 0;
-  std::string activation;  // "" : the architecture's
-  std::string qkv_bias;    // "true", "false", or "" : the architecture's
+  // variants of the architecture; "", and 0 where 0 is not a value: as it has it. Biases and tied_head are
+  // "true" or "false"
+  std::string activation, norm, positions;
+  std::string qkv_bias, projection_bias, mlp_bias, norm_bias, lm_head_bias, tied_head;
+  bool parallel_residual = false, qk_norm = false, sinks = false;
+  float norm_epsilon = 0, scale = 0, softcap = 0, logit_softcap = 0;
+  int64_t window = 0;
+  float rope_base = 0, rope_factor = 0;
+  int64_t rope_size = 0, rope_original_context = 0;
+  std::string rope_scaling;
+  bool rope_interleaved = false;
 
   std::string tokenizer;  // "", "char", "byte", "bpe" or a tokenizer.json
   int64_t vocab = 0;      // of a byte-pair tokenizer that is trained
 
   int64_t steps = 0;
   int64_t batch = 0, accumulate = 1;
-  float learning_rate = 0, min_learning_rate = -1;                                       // 0, < 0: chosen
-  int64_t warmup = -1;                                                                   // < 0: chosen
+  float learning_rate = 0, min_learning_rate = -1;  // 0, < 0: chosen
+  int64_t warmup = -1;                              // < 0: chosen
+  float z_loss = 0;
   float weight_decay = 0.1f, beta1 = 0.9f, beta2 = 0.99f, epsilon = 1e-8f, clip = 1.0f;  // clip 0: none
   std::string schedule = "cosine";                                                       // or "constant"
-  bool decay_all = false;  // weight decay on every parameter, as plain PyTorch AdamW does it
+  bool decay_all = false;      // weight decay on every parameter, as plain PyTorch AdamW does it
+  bool document_mask = false;  // tokens see their own document alone, and its positions start at 0
   double val_fraction = 0.1;
   int64_t eval_every = 0, eval_batches = 0, save_every = 0, sample_every = 0;  // 0: chosen
   int64_t keep = 2;

@@ -49,9 +49,15 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
   parameters_.initialize(options_.seed, executor);
   session_.context().training = true;
   session_.context().seed = options_.seed;
-  if (!corpus_.train.empty()) sampler_.emplace(corpus_.train, options_.batch, config_.context, options_.seed);
+  check_use(
+      !options_.document_mask || corpus_.end_of_text >= 0,
+      "--document-mask: no end-of-text token separates documents in this text; give several files, and a "
+      "tokenizer that has one");
+  const int32_t separator = options_.document_mask ? corpus_.end_of_text : -1;
+  if (!corpus_.train.empty())
+    sampler_.emplace(corpus_.train, options_.batch, config_.context, options_.seed, separator);
   if (!corpus_.validation.empty()) {
-    windows_.emplace(corpus_.validation, options_.batch, config_.context);
+    windows_.emplace(corpus_.validation, options_.batch, config_.context, separator);
     evaluation_session_ = std::make_unique<Session<Transformer>>(model_, executor, options_.batch,
                                                                  config_.context, /*backward=*/false);
   }

@@ -1,22 +1,23 @@
-#include "tril/kernels/layer_norm.h"
+#include "tril/kernels/norm.h"
 
 #include <cmath>
 
 #include "tril/kernels/chunks.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tril/kernels/layer_norm.cc"
+#define HWY_TARGET_INCLUDE "tril/kernels/norm.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "tril/kernels/rows-inl.h"
 
-#ifndef TRIL_KERNELS_LAYER_NORM_ROWS_
-#define TRIL_KERNELS_LAYER_NORM_ROWS_
+#ifndef TRIL_KERNELS_NORM_ROWS_
+#define TRIL_KERNELS_NORM_ROWS_
 namespace tril {
 namespace {
 
 // A chunk of rows of the backward pass.
 struct BackwardRows {
+  NormKind kind;
   size_t rows, channels;
   const float* x;
   const float* weight;
@@ -61,21 +62,24 @@ void apply_rows(size_t rows, size_t channels, const float* x, const float* weigh
   }
 }
 
-void forward_rows(size_t rows, size_t channels, const float* x, const float* weight, const float* bias,
-                  float* y, float* mean, float* rstd) {
+void forward_rows(const NormOptions& options, size_t rows, size_t channels, const float* x,
+                  const float* weight, const float* bias, float* y, float* mean, float* rstd) {
   const FloatTag d;
   const double size = static_cast<double>(channels);
   for (size_t n = 0; n < rows; ++n) {
     const float* row = x + n * channels;
-    mean[n] = static_cast<float>(
-        sum_of(channels, [&](size_t c, auto access) HWY_ATTR { return access.load(row + c); }) / size);
+    mean[n] = 0;
+    if (options.kind == NormKind::kLayer) {
+      mean[n] = static_cast<float>(
+          sum_of(channels, [&](size_t c, auto access) HWY_ATTR { return access.load(row + c); }) / size);
+    }
     // The variance from deviations: the mean of squares minus the square of the mean would cancel.
     const FloatVector m = hn::Set(d, mean[n]);
     const double squares = sum_of(channels, [&](size_t c, auto access) HWY_ATTR {
       const FloatVector deviation = hn::Sub(access.load(row + c), m);
       return hn::Mul(deviation, deviation);
     });
-    rstd[n] = static_cast<float>(1.0 / std::sqrt(squares / size + kLayerNormEpsilon));
+    rstd[n] = static_cast<float>(1.0 / std::sqrt(squares / size + options.epsilon));
     apply_row(channels, row, weight, bias, mean[n], rstd[n], y + n * channels);
   }
 }
@@ -115,7 +119,8 @@ HWY_INLINE void backward_row(const BackwardRows& p, size_t n) {
   float* dx = p.dx + n * p.channels;
   const FloatVector mean = hn::Set(d, p.mean[n]), rstd = hn::Set(d, p.rstd[n]);
   const Averages avg = averages(p.channels, x, dy, p.weight, mean, rstd);
-  const FloatVector avg_g = hn::Set(d, avg.g), avg_gx = hn::Set(d, avg.gx);
+  const FloatVector avg_g = hn::Set(d, p.kind == NormKind::kLayer ? avg.g : 0.0f);
+  const FloatVector avg_gx = hn::Set(d, avg.gx);
   for_each_vector(p.channels, [&](size_t c, auto access) HWY_ATTR {
     const FloatVector xhat = hn::Mul(hn::Sub(access.load(x + c), mean), rstd);
     const FloatVector dyc = access.load(dy + c);
@@ -160,17 +165,18 @@ HWY_EXPORT(forward_rows);
 HWY_EXPORT(backward_rows);
 HWY_EXPORT(add_partials);
 
-void layer_norm_forward(Executor& executor, int64_t rows, int64_t channels, const float* x,
-                        const float* weight, const float* bias, float* y, float* mean, float* rstd) {
+void norm_forward(Executor& executor, const NormOptions& options, int64_t rows, int64_t channels,
+                  const float* x, const float* weight, const float* bias, float* y, float* mean,
+                  float* rstd) {
   parallel_for(executor, rows, rows_per_chunk(channels), [&](int64_t begin, int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(forward_rows)
-    (static_cast<size_t>(end - begin), static_cast<size_t>(channels), x + begin * channels, weight, bias,
-     y + begin * channels, mean + begin, rstd + begin);
+    (options, static_cast<size_t>(end - begin), static_cast<size_t>(channels), x + begin * channels, weight,
+     bias, y + begin * channels, mean + begin, rstd + begin);
   });
 }
 
-void layer_norm_apply(Executor& executor, int64_t rows, int64_t channels, const float* x, const float* weight,
-                      const float* bias, const float* mean, const float* rstd, float* y) {
+void norm_apply(Executor& executor, int64_t rows, int64_t channels, const float* x, const float* weight,
+                const float* bias, const float* mean, const float* rstd, float* y) {
   parallel_for(executor, rows, rows_per_chunk(channels), [&](int64_t begin, int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(apply_rows)
     (static_cast<size_t>(end - begin), static_cast<size_t>(channels), x + begin * channels, weight, bias,
@@ -178,18 +184,19 @@ void layer_norm_apply(Executor& executor, int64_t rows, int64_t channels, const 
   });
 }
 
-int64_t layer_norm_backward_workspace(int64_t rows, int64_t channels) {
+int64_t norm_backward_workspace(int64_t rows, int64_t channels) {
   return 2 * summed_chunks(rows, channels) * channels;
 }
 
-void layer_norm_backward(Executor& executor, int64_t rows, int64_t channels, const float* x,
-                         const float* weight, const float* mean, const float* rstd, const float* dy,
-                         float* dx, bool accumulate_dx, float* dweight, float* dbias, float* workspace) {
+void norm_backward(Executor& executor, NormKind kind, int64_t rows, int64_t channels, const float* x,
+                   const float* weight, const float* mean, const float* rstd, const float* dy, float* dx,
+                   bool accumulate_dx, float* dweight, float* dbias, float* workspace) {
   const int64_t grain = summed_rows_per_chunk(rows, channels);
   const int64_t stride = 2 * channels;  // a chunk's sums: dweight, then dbias
   parallel_for(executor, rows, grain, [&](int64_t begin, int64_t end, int) {
     float* sums = workspace + begin / grain * stride;
-    const BackwardRows chunk{static_cast<size_t>(end - begin),
+    const BackwardRows chunk{kind,
+                             static_cast<size_t>(end - begin),
                              static_cast<size_t>(channels),
                              x + begin * channels,
                              weight,

@@ -1,16 +1,17 @@
-// Layer normalisation in plain loops, in any type.
+// Layer and RMS normalisation in plain loops, in any type.
 #pragma once
 
 #include <cmath>
 #include <complex>
 #include <vector>
 
-#include "tril/kernels/layer_norm.h"
+#include "tril/kernels/norm.h"
 
 namespace tril::reference {
 
 template <class T>
-struct LayerNorm {
+struct Norm {
+  NormOptions options;
   size_t rows, channels;
   std::vector<T> x, weight, bias;     // (N, C), (C), (C) or empty
   std::vector<T> mean, rstd, y;       // set by forward: (N), (N), (N, C)
@@ -23,9 +24,10 @@ struct LayerNorm {
       const T* row = &x[n * channels];
       T sum(0), squares(0);
       for (size_t c = 0; c < channels; ++c) sum += row[c];
-      mean[n] = sum / size;
+      const bool layer = options.kind == NormKind::kLayer;
+      mean[n] = layer ? sum / size : T(0);
       for (size_t c = 0; c < channels; ++c) squares += (row[c] - mean[n]) * (row[c] - mean[n]);
-      rstd[n] = T(1) / std::sqrt(squares / size + T(kLayerNormEpsilon));
+      rstd[n] = T(1) / std::sqrt(squares / size + T(options.epsilon));
       for (size_t c = 0; c < channels; ++c) {
         y[n * channels + c] = (row[c] - mean[n]) * rstd[n] * weight[c] + (bias.empty() ? T(0) : bias[c]);
       }
@@ -45,9 +47,10 @@ struct LayerNorm {
         dweight[c] += dy[row + c] * xhat;
         dbias[c] += dy[row + c];
       }
+      const T mean_g = options.kind == NormKind::kLayer ? sum_g / size : T(0);
       for (size_t c = 0; c < channels; ++c) {
         const T xhat = (x[row + c] - mean[n]) * rstd[n], g = dy[row + c] * weight[c];
-        dx[row + c] = rstd[n] * (g - sum_g / size - xhat * (sum_gx / size));
+        dx[row + c] = rstd[n] * (g - mean_g - xhat * (sum_gx / size));
       }
     }
   }

@@ -1,14 +1,15 @@
-// Layer normalisation with a weight and an optional bias; see kernels/layer_norm.h.
+// Layer or RMS normalisation with a weight and an optional bias; see kernels/norm.h.
 #pragma once
 
+#include "tril/kernels/norm.h"
 #include "tril/nn/context.h"
 #include "tril/nn/parameter.h"
 
 namespace tril {
 
-class LayerNorm {
+class Norm {
  public:
-  explicit LayerNorm(int64_t channels, bool with_bias = true);
+  explicit Norm(int64_t channels, bool with_bias = true, const NormOptions& options = {});
 
   // Saves mean and rstd; y is recomputed where backward passes need it again.
   struct State {
@@ -31,6 +32,7 @@ class LayerNorm {
  private:
   int64_t channels_;
   bool with_bias_;
+  NormOptions options_;
 };
 
 }  // namespace tril
