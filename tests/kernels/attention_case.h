@@ -2,16 +2,14 @@
 // hold NaN, on any instruction set.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <hwy/highway.h>
 
 #include "tests/reference/attention.h"
-#include "tests/support/compare.h"
+#include "tests/support/kernel_test.h"
 #include "tril/kernels/attention.h"
 
 namespace tril::testing {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Runs `body` under each instruction set of this machine.
 template <class Body>
@@ -86,7 +84,7 @@ struct AttentionResult {
 struct AttentionCase {
   AttentionShape shape;
   AttentionOptions options;
-  std::vector<int32_t> documents, prefix;
+  std::vector<int32_t> documents, prefix, lengths;
   std::vector<float> alibi_slopes, sinks;
   int64_t gap = 3;
   std::vector<float> query, key, value, dout;
@@ -104,9 +102,10 @@ struct AttentionCase {
   AttentionCase& operator=(const AttentionCase& c) {
     shape = c.shape, options = c.options, documents = c.documents, gap = c.gap;
     query = c.query, key = c.key, value = c.value, dout = c.dout;
-    prefix = c.prefix, alibi_slopes = c.alibi_slopes, sinks = c.sinks;
+    prefix = c.prefix, lengths = c.lengths, alibi_slopes = c.alibi_slopes, sinks = c.sinks;
     if (!documents.empty()) options.documents = documents.data();
     if (!prefix.empty()) options.prefix = prefix.data();
+    if (!lengths.empty()) options.lengths = lengths.data();
     if (!alibi_slopes.empty()) options.alibi_slopes = alibi_slopes.data();
     if (!sinks.empty()) options.sinks = sinks.data();
     return *this;
@@ -120,6 +119,10 @@ struct AttentionCase {
     prefix = std::move(keys);
     options.prefix = prefix.data();
   }
+  void set_lengths(std::vector<int32_t> keys) {
+    lengths = std::move(keys);
+    options.lengths = lengths.data();
+  }
   void set_alibi_slopes(std::vector<float> slopes) {
     alibi_slopes = std::move(slopes);
     options.alibi_slopes = alibi_slopes.data();
@@ -130,12 +133,13 @@ struct AttentionCase {
   }
 
   std::string name() const {
-    return fmt::format("B {} H {} K {} Tq {} Tk {} D {} offset {}{}{}{} window {} softcap {}{}{}{}",
-                       shape.batch, shape.query_heads, shape.kv_heads, shape.query_length, shape.key_length,
-                       shape.head_size, options.query_offset, options.causal ? " causal" : "",
-                       documents.empty() ? "" : " documents", options.dropout > 0 ? " dropout" : "",
-                       options.window, options.softcap, prefix.empty() ? "" : " prefix",
-                       alibi_slopes.empty() ? "" : " ALiBi", sinks.empty() ? "" : " sinks");
+    return fmt::format(
+        "B {} H {} K {} Tq {} Tk {} D {} offset {}{}{}{} window {} softcap {}{}{}{} lengths {}", shape.batch,
+        shape.query_heads, shape.kv_heads, shape.query_length, shape.key_length, shape.head_size,
+        options.query_offset, options.causal ? " causal" : "", documents.empty() ? "" : " documents",
+        options.dropout > 0 ? " dropout" : "", options.window, options.softcap,
+        prefix.empty() ? "" : " prefix", alibi_slopes.empty() ? "" : " ALiBi", sinks.empty() ? "" : " sinks",
+        fmt::join(lengths, " "));
   }
 
   Rows query_rows(const std::vector<float>& x) const {
@@ -265,13 +269,13 @@ inline void expect_same_result(const AttentionResult& a, const AttentionResult& 
   if (!a.dsinks.empty() || !b.dsinks.empty()) expect_same_bits("dsinks", a.dsinks, b.dsinks);
 }
 
-// The queries of a (1, T, ...) case in pieces, each at its offset, give the same bits as all at once: prefill
-// equals decode.
+// The queries of a (1, T, ...) case in pieces, each at its offset, give the same bits as all at once. T % 5 =
+// 0: no piece is so short that it is decoded (attention_decode_test.cc has those).
 inline void expect_pieces_equal_the_whole(const AttentionCase& c) {
   const int64_t T = c.shape.query_length;
   for_each_attention_target([&] {
     const AttentionResult whole = c.run();
-    for (const int64_t piece : {1, 2, 7, 64, 100}) {
+    for (const int64_t piece : {5, 6, 30, 64, 100}) {
       for (int64_t t = 0; t < T; t += piece) {
         const int64_t count = std::min(piece, T - t);
         AttentionCase part = c;

@@ -185,7 +185,7 @@ TEST(AttentionExact, WorkspaceGrowsWithTimeNotItsSquare) {
 TEST(AttentionExact, DryRunTouchesNothing) {
   DryExecutor dry(2);
   const AttentionShape s{1, 1, 1, 4, 4, 8};
-  attention_forward(dry, s, {}, {}, {}, {}, {}, nullptr, nullptr, nullptr);
+  attention_forward(dry, s, {}, {}, ConstHeadView(), ConstHeadView(), {}, nullptr, nullptr, nullptr);
   attention_backward(dry, s, {}, {}, {}, {}, {}, nullptr, nullptr, {}, {}, {}, {}, nullptr);
 }
 

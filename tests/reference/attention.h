@@ -30,14 +30,21 @@ struct AttentionGradients {
   std::vector<Float> dsinks;        // (B, H)
 };
 
+// Of query i of sequence b among the keys; below 0 it is padding.
+inline int64_t attention_position(const AttentionShape& s, const AttentionOptions& o, int64_t b, int64_t i) {
+  return o.lengths ? o.lengths[b] - s.query_length + i : i + o.query_offset;
+}
+
 inline bool attention_visible(const AttentionShape& s, const AttentionOptions& o, int64_t b, int64_t i,
                               int64_t j) {
+  const int64_t position = attention_position(s, o, b, i);
+  if (o.lengths && (position < 0 || j >= o.lengths[b])) return false;
   const bool in_prefix = o.prefix && j < o.prefix[b];
-  if (!in_prefix && o.causal && j > i + o.query_offset) return false;
-  if (!in_prefix && o.window > 0 && j <= i + o.query_offset - o.window) return false;
+  if (!in_prefix && o.causal && j > position) return false;
+  if (!in_prefix && o.window > 0 && j <= position - o.window) return false;
   if (!o.documents) return true;
   const int32_t own = o.documents[b * s.key_length + j];
-  return own >= 0 && o.documents[b * s.key_length + i + o.query_offset] == own;
+  return own >= 0 && o.documents[b * s.key_length + position] == own;
 }
 
 inline bool attention_keeps(const AttentionShape& s, const AttentionOptions& o, int64_t b, int64_t h,
@@ -82,7 +89,8 @@ AttentionRow<Float> attention_row(const AttentionShape& s, const AttentionOption
       row.slopes[static_cast<size_t>(j)] = Float(1) - t * t;
     }
     if (o.alibi_slopes)
-      score -= Float(o.alibi_slopes[h]) * Float(static_cast<float>(std::abs(i + o.query_offset - j)));
+      score -=
+          Float(o.alibi_slopes[h]) * Float(static_cast<float>(std::abs(attention_position(s, o, b, i) - j)));
     if (real_part(score) > highest) highest = real_part(score), row.max = score;
   }
   const bool sink = o.sinks && std::isfinite(highest);  // a row without keys has no weights at all

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "tril/base/error.h"
-#include "tril/kernels/attention_plan.h"
+#include "tril/kernels/attention_decode.h"
 
 namespace tril {
 namespace attention {
@@ -15,8 +15,8 @@ Problem::Problem(const AttentionShape& s, const AttentionOptions& o)
       scale(o.scale != 0 ? o.scale : static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head_size)))) {}
 
 int64_t Problem::key_end(int64_t batch, int64_t query_end) const {
-  if (!options.causal) return shape.key_length;
-  return std::clamp<int64_t>(std::max(query_end + options.query_offset, prefix(batch)), 0, shape.key_length);
+  if (!options.causal) return keys(batch);
+  return std::clamp<int64_t>(std::max(query_end + offset(batch), prefix(batch)), 0, keys(batch));
 }
 
 int64_t Problem::block() const {
@@ -31,9 +31,9 @@ Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key
   t.query = query_tile * kTile;
   t.queries = std::min(kTile, s.query_length - t.query);
   t.key = key_tile * kTile;
-  t.keys = std::min(kTile, s.key_length - t.key);
+  t.keys = std::min(kTile, problem.keys(batch) - t.key);
   const AttentionOptions& o = problem.options;
-  t.position = t.query + o.query_offset - t.key;
+  t.position = t.query + problem.offset(batch) - t.key;
   t.last = o.causal ? std::clamp(t.position, -kTile, kTile) : kTile;
   const int64_t window = std::min<int64_t>(o.window, int64_t{1} << 33);  // longer than any row
   t.before = window > 0 ? std::clamp(t.position - window, -kTile - 1, kTile) : -kTile - 1;
@@ -48,8 +48,11 @@ Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key
   // Ranges of ids that do not meet: nothing is visible. One id on both sides: documents hide nothing.
   const int32_t* documents = o.documents + batch * s.key_length;
   t.key_documents = documents + t.key;
-  std::fill_n(std::copy_n(documents + t.query + o.query_offset, t.queries, t.query_documents),
-              kTile - t.queries, 0);
+  const int64_t padding = std::clamp<int64_t>(problem.padding(batch) - t.query, 0, t.queries);
+  const int32_t* const own = documents + t.query + problem.offset(batch);
+  std::fill_n(t.query_documents, padding, -1);
+  std::fill(std::copy(own + padding, own + t.queries, t.query_documents + padding), t.query_documents + kTile,
+            0);
   const auto [query_low, query_high] = std::minmax_element(t.query_documents, t.query_documents + t.queries);
   const auto [key_low, key_high] = std::minmax_element(t.key_documents, t.key_documents + t.keys);
   if (*query_low > *key_high || *key_low > *query_high || *query_high < 0 || *key_high < 0) {
@@ -60,19 +63,6 @@ Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key
   }
   return t;
 }
-
-namespace {
-
-struct Cursor {
-  int64_t used = 0;
-  int64_t take(int64_t a, int64_t b = 1) {
-    const int64_t start = used;
-    used = checked_add(used, round_up(checked_multiply(a, b), kPad));
-    return start;
-  }
-};
-
-}  // namespace
 
 ForwardLayout::ForwardLayout(const Problem& p) {
   Cursor c;
@@ -141,17 +131,31 @@ void check_attention(const AttentionShape& s, const AttentionOptions& o) {
   const int64_t room = kMaxLength - std::max(s.query_length, s.key_length);
   check_use(o.query_offset >= -room && o.query_offset <= room,
             "attention: query_offset = {} must lie between {} and {}", o.query_offset, -room, room);
+  check_use(!o.lengths || o.query_offset == 0,
+            "attention: query_offset = {} with lengths, which say where the queries stand; it must be 0",
+            o.query_offset);
+  for (int64_t b = 0; o.lengths && b < s.batch; ++b) {
+    check_use(o.lengths[b] >= 0 && o.lengths[b] <= s.key_length,
+              "attention: lengths[{}] = {} must lie between 0 and key_length = {}", b, o.lengths[b],
+              s.key_length);
+  }
   check_use(
-      !o.documents || (o.query_offset >= 0 && s.query_length <= s.key_length - o.query_offset),
+      !o.documents || o.lengths || (o.query_offset >= 0 && s.query_length <= s.key_length - o.query_offset),
       "attention: with documents every query needs its own id among the keys, but query_offset = {} and "
       "query_length = {} do not fit in key_length = {}",
       o.query_offset, s.query_length, s.key_length);
 }
 
-int64_t attention_workspace(const AttentionShape& shape, int threads) {
+int64_t attention_forward_workspace(const AttentionShape& shape, int threads) {
   const attention::Problem problem(shape, {});
-  return checked_multiply(
-      std::max(attention::ForwardLayout(problem).size, attention::BackwardLayout(problem).size), threads);
+  const int64_t tiles = checked_multiply(attention::ForwardLayout(problem).size, threads);
+  if (!attention::decodes(shape, {})) return tiles;
+  return std::max(tiles, attention::DecodeLayout(problem, threads).size);
+}
+
+int64_t attention_workspace(const AttentionShape& shape, int threads) {
+  return std::max(attention_forward_workspace(shape, threads),
+                  checked_multiply(attention::BackwardLayout(attention::Problem(shape, {})).size, threads));
 }
 
 }  // namespace tril

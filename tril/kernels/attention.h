@@ -19,11 +19,12 @@
 #pragma once
 
 #include "tril/base/parallel.h"
+#include "tril/kernels/bfloat16.h"
 
 namespace tril {
 
-// Rows of a (batch, time, head, head_size) array; the last dimension is contiguous. Strides in floats. A row
-// of a fused q|k|v buffer is {qkv + offset, T * 3 * H * D, 3 * H * D, D}.
+// Rows of a (batch, time, head, head_size) array; the last dimension is contiguous. Strides in elements. A
+// row of a fused q|k|v buffer is {qkv + offset, T * 3 * H * D, 3 * H * D, D}.
 template <class Float>
 struct HeadRows {
   Float* data = nullptr;
@@ -52,14 +53,18 @@ struct AttentionOptions {
   // Query i stands at position i + query_offset among the keys: with causal it sees keys j <= i +
   // query_offset. 0 for training; Tk - Tq when the queries are the last of the keys (a key/value cache).
   int64_t query_offset = 0;
+  // (B) or null, a cache whose sequences have different lengths: row b has the keys before lengths[b], in [0,
+  // Tk], and query i stands at position lengths[b] - Tq + i; query_offset must be 0. Keys from lengths[b] on
+  // are not read. A query at a position below 0 is padding and sees nothing. Forward only.
+  const int32_t* lengths = nullptr;
   // Sliding window: of those keys the last `window`, the one at the query's own position included; 0: all.
   // Needs causal.
   int64_t window = 0;
   // (B) or null, prefix language model: the first prefix[b] keys are seen by every query, whatever causal and
   // window say.
   const int32_t* prefix = nullptr;
-  // (B, Tk) document ids with query i's own at index i + query_offset, or null: a query sees only keys of its
-  // own document. A negative id is padding: it sees nothing and nobody sees it.
+  // (B, Tk) document ids with query i's own at its position, or null: a query sees only keys of its own
+  // document. A negative id is padding: it sees nothing and nobody sees it.
   const int32_t* documents = nullptr;
   // 0, or c > 0: scores are kept within (-c, c) by c tanh(s / c). Gemma 2 (2024), section 2.
   float softcap = 0;
@@ -83,12 +88,19 @@ void check_attention(const AttentionShape& shape, const AttentionOptions& option
 
 // Floats of workspace for forward or backward with `threads` workers. O(threads * (tile + T * D)).
 int64_t attention_workspace(const AttentionShape& shape, int threads);
+// The same for forward alone: O(threads * tile), and D floats for each query row and 256 keys where Tq <= 4.
+int64_t attention_forward_workspace(const AttentionShape& shape, int threads);
 
 // out = o; running_max and running_sum are (B, H, Tq): m and l above. A query that sees no key gets o = 0,
-// m = 0, l = 0, with a sink too.
+// m = 0, l = 0, with a sink too. Up to 4 queries and more keys than that are decoded: the keys stream past
+// all queries of a key/value head once, in ranges that the threads share.
 void attention_forward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
                        ConstHeadView query, ConstHeadView key, ConstHeadView value, HeadView out,
                        float* running_max, float* running_sum, float* workspace);
+// Keys and values stored as bfloat16; the same bits as for floats of the same values.
+void attention_forward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
+                       ConstHeadView query, HeadRows<const Bfloat16> key, HeadRows<const Bfloat16> value,
+                       HeadView out, float* running_max, float* running_sum, float* workspace);
 
 // With delta_i = do_i . o_i:  dp_ij = do_i . v_j,  ds_ij = p_ij (dp_ij - delta_i),
 //   dq_i = scale sum_j ds_ij k_j,   dk_j = scale sum_i ds_ij q_i,   dv_j = sum_i p_ij do_i.

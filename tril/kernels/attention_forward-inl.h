@@ -113,7 +113,7 @@ class Forward {
   }
 
   void pack_keys(int64_t k) {
-    const int64_t first = k * kTile, count = std::min(kTile, call_.shape.key_length - first);
+    const int64_t first = k * kTile, count = std::min(kTile, call_.keys(batch_) - first);
     pack_rows(call_.key, batch_, kv_head_, first, count, packing_, at(layout_.keys));
     const float poison = pack_rows(call_.value, batch_, kv_head_, first, count, packing_, at(layout_.values));
     values_poisoned_ = poison != 0;
@@ -136,6 +136,9 @@ class Forward {
   void finish(int64_t slot, int64_t head, int64_t t) {
     const int64_t first = t * kTile;
     const int64_t stats = (batch_ * call_.shape.query_heads + head) * call_.shape.query_length + first;
+    const int64_t padding = std::clamp<int64_t>(call_.padding(batch_) - first, 0, query_count(t));
+    std::fill_n(sum(slot), padding, 0.0f);
+    clear(output(slot), padding * packing_.stride);
     for (int64_t q = 0; q < query_count(t); ++q) {
       float l = sum(slot)[q], m = l == 0 ? 0.0f : maximum(slot)[q], decay = 1;
       if (call_.options.sinks != nullptr && l != 0) {

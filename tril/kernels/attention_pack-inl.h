@@ -22,33 +22,54 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // How many rows ahead to ask for: rows of one head lie far apart, where the hardware does not look ahead.
 constexpr int64_t kAhead = 8;
+// Elements of a cache line.
+template <class Element>
+constexpr int64_t kLine = kPad* static_cast<int64_t>(sizeof(float) / sizeof(Element));
 
-// packed (count, stride) = the rows from t = first of one head. Returns 0, or NaN if any value is not finite.
-inline float pack_rows(ConstHeadView rows, int64_t batch, int64_t head, int64_t first, int64_t count,
-                       const Packing& packing, float* packed) {
+HWY_INLINE Vector load(const float* x) { return hn::LoadU(Floats(), x); }
+HWY_INLINE Vector load(const Bfloat16* x) {
+  const hn::RebindToUnsigned<Floats> whole;
+  const hn::Rebind<uint16_t, Floats> halves;
+  return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(halves, &x->bits))));
+}
+
+inline float to_float(float x) { return x; }
+using tril::to_float;
+
+// packed (count, stride) = the rows from t = first of one head, as floats. Returns 0, or NaN if any value is
+// not finite.
+template <class Element>
+float pack_rows(HeadRows<const Element> rows, int64_t batch, int64_t head, int64_t first, int64_t count,
+                const Packing& packing, float* packed) {
   const Floats d;
   const Vector zero = hn::Zero(d);
   const int64_t whole = packing.head_size / kLanes * kLanes;
   Vector poison = zero;
   for (int64_t t = 0; t < count; ++t, packed += packing.stride) {
-    const float* const row = rows.row(batch, first + t, head);
+    const Element* const row = rows.row(batch, first + t, head);
     if (t + kAhead < count) {
-      for (int64_t i = 0; i < packing.head_size; i += kPad)
+      for (int64_t i = 0; i < packing.head_size; i += kLine<Element>)
         hwy::Prefetch(row + kAhead * rows.time_stride + i);
     }
     for (int64_t i = 0; i < whole; i += kLanes) {
-      const Vector x = hn::LoadU(d, row + i);
+      const Vector x = load(row + i);
       hn::StoreU(x, d, packed + i);
       poison = hn::MulAdd(x, zero, poison);
     }
     if (whole == packing.width) continue;
-    std::copy(row + whole, row + packing.head_size, packed + whole);
+    for (int64_t i = whole; i < packing.head_size; ++i) packed[i] = to_float(row[i]);
     std::fill(packed + packing.head_size, packed + packing.width, 0.0f);
     for (int64_t i = whole; i < packing.width; i += kLanes) {
       poison = hn::MulAdd(hn::LoadU(d, packed + i), zero, poison);
     }
   }
   return hn::GetLane(hn::SumOfLanes(d, poison));
+}
+
+inline float pack_rows(const StoredRows& stored, int64_t batch, int64_t head, int64_t first, int64_t count,
+                       const Packing& packing, float* packed) {
+  return std::visit(
+      [&](const auto& rows) { return pack_rows(rows, batch, head, first, count, packing, packed); }, stored);
 }
 
 // row = factor * packed

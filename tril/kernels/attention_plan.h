@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <variant>
 
 #include "tril/base/sizes.h"
 #include "tril/kernels/attention.h"
@@ -46,12 +47,23 @@ struct Problem {
   // Keys that the queries before `query_end` may see: [0, key_end).
   int64_t key_end(int64_t batch, int64_t query_end) const;
   int64_t prefix(int64_t batch) const { return options.prefix ? options.prefix[batch] : 0; }
+  // Keys of this row of the batch, the position of its query 0, and how many of its first queries are
+  // padding.
+  int64_t keys(int64_t batch) const { return options.lengths ? options.lengths[batch] : shape.key_length; }
+  int64_t offset(int64_t batch) const {
+    return options.lengths ? options.lengths[batch] - shape.query_length : options.query_offset;
+  }
+  int64_t padding(int64_t batch) const { return options.lengths ? std::max<int64_t>(0, -offset(batch)) : 0; }
   // Are scores changed between the product and the softmax?
   bool reshapes_scores() const { return options.softcap > 0 || options.alibi_slopes != nullptr; }
 };
 
+// Keys or values as they are stored; packing makes floats of them.
+using StoredRows = std::variant<ConstHeadView, HeadRows<const Bfloat16>>;
+
 struct ForwardCall : Problem {
-  ConstHeadView query, key, value;
+  ConstHeadView query;
+  StoredRows key, value;
   HeadView out;
   float* running_max;
   float* running_sum;
@@ -112,6 +124,16 @@ inline float* aligned(float* workspace) {
   return reinterpret_cast<float*>(
       round_up(static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace)), kLine));
 }
+
+// Hands out offsets into a workspace, each at a cache line.
+struct Cursor {
+  int64_t used = 0;
+  int64_t take(int64_t a, int64_t b = 1) {
+    const int64_t start = used;
+    used = checked_add(used, round_up(checked_multiply(a, b), kPad));
+    return start;
+  }
+};
 
 // Offsets, in floats, into one worker's part of the workspace.
 struct ForwardLayout {

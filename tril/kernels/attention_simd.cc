@@ -1,7 +1,8 @@
 // The entry points, and the choice of the instruction set: one dispatch per chunk of work.
 #include <vector>
 
-#include "tril/kernels/attention_plan.h"
+#include "tril/base/error.h"
+#include "tril/kernels/attention_decode.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/attention_simd.cc"
@@ -10,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "tril/kernels/attention_backward-inl.h"
+#include "tril/kernels/attention_decode-inl.h"
 #include "tril/kernels/attention_forward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,6 +19,15 @@ namespace tril::attention::HWY_NAMESPACE {
 
 void run_forward_chunk(const ForwardCall& call, int64_t chunk, float* workspace) {
   forward_chunk(call, chunk, workspace);
+}
+
+void run_decode_chunk(const ForwardCall& call, const DecodeLayout& layout, int64_t chunk, float* base,
+                      int worker) {
+  decode_chunk(call, layout, chunk, base, worker);
+}
+
+void run_combine_head(const ForwardCall& call, const DecodeLayout& layout, int64_t head, float* base) {
+  combine_head(call, layout, head, base);
 }
 
 void run_backward_chunk(const BackwardCall& call, int64_t chunk, float* workspace) {
@@ -63,22 +74,61 @@ class SubnormalsAreZero {
 }  // namespace
 
 HWY_EXPORT(run_forward_chunk);
+HWY_EXPORT(run_decode_chunk);
+HWY_EXPORT(run_combine_head);
 HWY_EXPORT(run_backward_chunk);
 HWY_EXPORT(run_weights);
 
+namespace {
+
+// First all ranges of keys, then, where a head has several, what they give together.
+void decode(Executor& executor, const ForwardCall& call, float* workspace) {
+  const DecodeLayout layout(call, executor.threads());
+  float* const base = aligned(workspace);
+  executor.run(1,
+               [&](int64_t, int) { decode_chunks(call, reinterpret_cast<int64_t*>(base + layout.starts)); });
+  const int64_t heads = call.shape.batch * call.shape.kv_heads, chunks = decode_chunks(call, nullptr);
+  executor.run(chunks, [&](int64_t chunk, int worker) {
+    const SubnormalsAreZero scope;
+    HWY_DYNAMIC_DISPATCH(run_decode_chunk)(call, layout, chunk, base, worker);
+  });
+  if (chunks == heads) return;
+  executor.run(heads, [&](int64_t head, int) {
+    const SubnormalsAreZero scope;
+    HWY_DYNAMIC_DISPATCH(run_combine_head)(call, layout, head, base);
+  });
+}
+
+void forward(Executor& executor, const ForwardCall& call, float* workspace) {
+  check_attention(call.shape, call.options);
+  if (decodes(call.shape, call.options)) return decode(executor, call, workspace);
+  const int64_t size = ForwardLayout(call).size;
+  executor.run(call.shape.batch * call.shape.kv_heads * call.query_blocks(), [&](int64_t chunk, int worker) {
+    const SubnormalsAreZero scope;
+    HWY_DYNAMIC_DISPATCH(run_forward_chunk)(call, chunk, workspace + worker * size);
+  });
+}
+
+void refuse_lengths(const char* function, const AttentionOptions& options) {
+  check_use(options.lengths == nullptr,
+            "{}: lengths are for attention_forward alone; mask padding with documents", function);
+}
+
+}  // namespace
 }  // namespace attention
 
 void attention_forward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
                        ConstHeadView query, ConstHeadView key, ConstHeadView value, HeadView out,
                        float* running_max, float* running_sum, float* workspace) {
-  using namespace attention;
-  check_attention(shape, options);
-  const ForwardCall call{{shape, options}, query, key, value, out, running_max, running_sum};
-  const int64_t size = ForwardLayout(call).size;
-  executor.run(shape.batch * shape.kv_heads * call.query_blocks(), [&](int64_t chunk, int worker) {
-    const SubnormalsAreZero scope;
-    HWY_DYNAMIC_DISPATCH(run_forward_chunk)(call, chunk, workspace + worker * size);
-  });
+  const attention::ForwardCall call{{shape, options}, query, key, value, out, running_max, running_sum};
+  attention::forward(executor, call, workspace);
+}
+
+void attention_forward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
+                       ConstHeadView query, HeadRows<const Bfloat16> key, HeadRows<const Bfloat16> value,
+                       HeadView out, float* running_max, float* running_sum, float* workspace) {
+  const attention::ForwardCall call{{shape, options}, query, key, value, out, running_max, running_sum};
+  attention::forward(executor, call, workspace);
 }
 
 void attention_backward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
@@ -87,6 +137,7 @@ void attention_backward(Executor& executor, const AttentionShape& shape, const A
                         HeadView dquery, HeadView dkey, HeadView dvalue, float* workspace, float* dsinks) {
   using namespace attention;
   check_attention(shape, options);
+  refuse_lengths("attention_backward", options);
   const BackwardCall call{{shape, options}, query, key,    value, out,    running_max,
                           running_sum,      dout,  dquery, dkey,  dvalue, dsinks};
   const int64_t size = BackwardLayout(call).size;
@@ -101,6 +152,7 @@ void attention_weights(const AttentionShape& shape, const AttentionOptions& opti
                        int64_t head, float* weights) {
   using namespace attention;
   check_attention(shape, options);
+  refuse_lengths("attention_weights", options);
   const WeightsCall call{{shape, options}, query, key, running_max, running_sum};
   std::vector<float> workspace(static_cast<size_t>(ForwardLayout(call).size));
   const SubnormalsAreZero scope;

@@ -1,0 +1,360 @@
+// The forward loop for few queries: the keys stream past all queries of a key/value head, in ranges; what the
+// ranges give is combined afterwards. docs/attention.md, "Decoding".
+
+// clang-format off
+#if defined(TRIL_KERNELS_ATTENTION_DECODE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TRIL_KERNELS_ATTENTION_DECODE_INL_H_
+#undef TRIL_KERNELS_ATTENTION_DECODE_INL_H_
+#else
+#define TRIL_KERNELS_ATTENTION_DECODE_INL_H_
+#endif
+// clang-format on
+
+#include <hwy/highway.h>
+
+#include <cmath>
+
+#include "tril/kernels/attention_decode.h"
+#include "tril/kernels/attention_forward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tril::attention::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Rows of floats: packed, or where the caller has them.
+struct FloatRows {
+  const float* data;
+  int64_t stride;
+  const float* row(int64_t k) const { return data + k * stride; }
+};
+
+#if HWY_TARGET != HWY_SCALAR
+// The sum of the blocks of four lanes.
+template <class D>
+HWY_INLINE void store_sum_of_blocks(D d, hn::Vec<D> x, float* sum) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    store_sum_of_blocks(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)), sum);
+  } else {
+    hn::StoreU(x, d, sum);
+  }
+}
+#endif
+
+// sums[i] = the sum of the lanes of x[i].
+HWY_INLINE void store_sums_of_lanes(const Vector x[4], float* sums) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < 4; ++i) sums[i] = hn::GetLane(x[i]);
+#else
+  // In each block of four lanes: a0 + a2, b0 + b2, a1 + a3, b1 + b3, then all of a, b, c, d.
+  const Floats d;
+  const hn::Repartition<double, Floats> pairs;
+  const auto halves = [&](Vector a, Vector b) HWY_ATTR {
+    return hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  };
+  const auto ab = halves(x[0], x[1]), cd = halves(x[2], x[3]);
+  const Vector all = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, cd)),
+                             hn::BitCast(d, hn::InterleaveUpper(pairs, ab, cd)));
+  store_sum_of_blocks(d, all, sums);
+#endif
+}
+
+// scores[r][k] = q_r . k_k of kRows rows and `count` keys, four keys at a time.
+template <int kRows>
+HWY_INLINE void scores_of_rows(const Packing& packing, int64_t count, FloatRows keys, const float* queries,
+                               float* scores) {
+  const Floats d;
+  for (int64_t k = 0; k < count; k += 4) {
+    const float* key[4];
+    for (int64_t i = 0; i < 4; ++i) key[i] = keys.row(std::min(k + i, count - 1));
+    Vector sum[kRows][4];
+    HWY_UNROLL(2)
+    for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (int i = 0; i < 4; ++i) sum[r][i] = hn::Zero(d);
+    }
+    for (int64_t j = 0; j < packing.width; j += kLanes) {
+      Vector x[4];
+      HWY_UNROLL(4)
+      for (int i = 0; i < 4; ++i) x[i] = hn::LoadU(d, key[i] + j);
+      HWY_UNROLL(2)
+      for (int r = 0; r < kRows; ++r) {
+        const Vector q = hn::LoadU(d, queries + r * packing.stride + j);
+        HWY_UNROLL(4)
+        for (int i = 0; i < 4; ++i) sum[r][i] = hn::MulAdd(q, x[i], sum[r][i]);
+      }
+    }
+    HWY_UNROLL(2)
+    for (int r = 0; r < kRows; ++r) store_sums_of_lanes(sum[r], scores + r * kDecodeKeys + k);
+  }
+}
+
+// What one query sees, by absolute number of the key: [first, end) and [0, prefix), of its document only.
+struct RowSight {
+  RowSight(const Problem& problem, int64_t batch, int64_t query) {
+    const AttentionOptions& o = problem.options;
+    const int64_t keys = problem.keys(batch);
+    position = problem.offset(batch) + query;
+    const int64_t window = std::min<int64_t>(o.window, int64_t{1} << 33);  // longer than any row
+    end = o.causal ? std::clamp<int64_t>(position + 1, 0, keys) : keys;
+    first = window > 0 ? std::clamp<int64_t>(position - window + 1, 0, end) : 0;
+    prefix = std::clamp<int64_t>(problem.prefix(batch), 0, keys);
+    document = o.documents && query >= problem.padding(batch)
+                   ? o.documents[batch * problem.shape.key_length + position]
+                   : 0;
+    if (query < problem.padding(batch) || document < 0) first = end = prefix = 0;
+  }
+  bool visible(int64_t key, int32_t key_document) const {
+    return ((first <= key && key < end) || key < prefix) && key_document == document;
+  }
+  // Lanes key, key + 1, ...
+  HWY_INLINE FloatMask visible_keys(int64_t key, const int32_t* key_documents) const {
+    const Integers di;
+    const auto at = [&](int64_t x) HWY_ATTR { return hn::Set(di, static_cast<int32_t>(x)); };
+    const auto keys = hn::Iota(di, static_cast<int32_t>(key));
+    const auto seen =
+        hn::Or(hn::AndNot(hn::Lt(keys, at(first)), hn::Lt(keys, at(end))), hn::Lt(keys, at(prefix)));
+    const auto same = hn::Eq(hn::LoadU(di, key_documents), hn::Set(di, document));
+    return hn::RebindMask(Floats(), hn::And(seen, same));
+  }
+
+  int64_t position, first, end, prefix;
+  int32_t document;
+};
+
+// A block of keys. The documents of those beyond `count` are -1, which no query sees; without documents all
+// of the others are 0.
+struct KeyBlock {
+  KeyBlock(const Problem& problem, int64_t batch, int64_t block, int64_t key_end)
+      : first(block * kDecodeKeys), count(std::min(kDecodeKeys, key_end - first)) {
+    std::fill_n(documents, kDecodeKeys, 0);
+    if (const int32_t* ids = problem.options.documents)
+      std::copy_n(ids + batch * problem.shape.key_length + first, count, documents);
+    std::fill(documents + count, documents + kDecodeKeys, -1);
+  }
+  int64_t first, count;
+  int32_t documents[kDecodeKeys];
+};
+
+// s = c tanh(s / c), s -= slope * distance, for one row's scores of a block.
+HWY_INLINE Vector reshaped(const AttentionOptions& options, int64_t head, int64_t ahead, Vector s) {
+  const Floats d;
+  if (options.softcap > 0) {
+    const Vector cap = hn::Set(d, options.softcap), inverse = hn::Set(d, 1.0f / options.softcap);
+    s = hn::Mul(tril::HWY_NAMESPACE::vector_tanh(Floats(), hn::Mul(s, inverse)), cap);
+  }
+  if (options.alibi_slopes != nullptr) {
+    const Integers di;
+    const auto distance = hn::Abs(hn::Sub(hn::Set(di, static_cast<int32_t>(ahead)), hn::Iota(di, 0)));
+    s = hn::NegMulAdd(hn::Set(d, options.alibi_slopes[head]), hn::ConvertTo(d, distance), s);
+  }
+  return s;
+}
+
+class Decode {
+ public:
+  Decode(const ForwardCall& call, const DecodeLayout& layout, DecodeChunk which, int64_t chunk, float* base,
+         int worker)
+      : call_(call),
+        layout_(layout),
+        which_(which),
+        packing_(call.packing()),
+        worker_(base + layout.workers + worker * layout.worker_size),
+        maximum_(base + layout.maximum + chunk * layout.rows),
+        sum_(base + layout.sum + chunk * layout.rows),
+        output_(base + layout.output + chunk * layout.rows * packing_.stride) {}
+
+  void run() {
+    start();
+    const VisibleBlocks blocks(call_, which_.batch);
+    const int64_t first = which_.range * kDecodeRange, last = std::min(blocks.count(), first + kDecodeRange);
+    for (int64_t i = first; i < last; ++i) visit({call_, which_.batch, blocks.block(i), blocks.key_end});
+  }
+
+ private:
+  float* at(int64_t offset) const { return worker_ + offset; }
+  // Row r is query r % Tq of the head r / Tq of the group.
+  int64_t query(int64_t r) const { return r % call_.shape.query_length; }
+  int64_t head(int64_t r) const { return which_.kv_head * call_.group() + r / call_.shape.query_length; }
+
+  void start() {
+    const Floats d;
+    float* const queries = at(layout_.queries);
+    for (int64_t r = 0; r < layout_.rows; r += call_.shape.query_length) {
+      pack_rows(call_.query, which_.batch, head(r), 0, call_.shape.query_length, packing_,
+                queries + r * packing_.stride);
+    }
+    for (int64_t r = 0; r < layout_.rows; ++r) {
+      for (int64_t i = r * packing_.stride; i < r * packing_.stride + packing_.width; i += kLanes)
+        hn::StoreU(hn::Mul(hn::LoadU(d, queries + i), hn::Set(d, call_.scale)), d, queries + i);
+    }
+    std::fill_n(maximum_, layout_.rows, kLowest);
+    clear(sum_, layout_.rows);
+    clear(output_, layout_.rows * packing_.stride);
+  }
+
+  // The rows of a block, where they lie if they are whole vectors of floats; copied if many rows read them.
+  FloatRows block_rows(const StoredRows& stored, const KeyBlock& block, bool copied) const {
+    const auto* const floats = std::get_if<ConstHeadView>(&stored);
+    if (floats != nullptr && packing_.head_size == packing_.width && !copied)
+      return {floats->row(which_.batch, block.first, which_.kv_head), floats->time_stride};
+    pack_rows(stored, which_.batch, which_.kv_head, block.first, block.count, packing_, at(layout_.keys));
+    return {at(layout_.keys), packing_.stride};
+  }
+
+  void visit(const KeyBlock& block) {
+    const int64_t rows = layout_.rows;
+    const FloatRows keys = block_rows(call_.key, block, rows > 2);
+    float* const p = at(layout_.scores);
+    int64_t r = 0;
+    for (; r + 2 <= rows; r += 2) {
+      scores_of_rows<2>(packing_, block.count, keys, at(layout_.queries) + r * packing_.stride,
+                        p + r * kDecodeKeys);
+    }
+    if (r < rows)
+      scores_of_rows<1>(packing_, block.count, keys, at(layout_.queries) + r * packing_.stride,
+                        p + r * kDecodeKeys);
+    bool hidden = false, seen = false;
+    for (r = 0; r < rows; ++r) {
+      const int64_t visible = softmax(block, r);
+      hidden |= visible < block.count;
+      seen |= visible > 0;
+    }
+    if (!seen) return;
+    fade(rows, packing_, at(layout_.decay), output_);
+    add_values(block, hidden);
+  }
+
+  // m' = max(m, max_j s_rj), decay = exp(m - m'), p_rj = exp(s_rj - m') in place of s_rj, l' = decay l +
+  // sum_j p_rj. Returns how many keys the row sees.
+  int64_t softmax(const KeyBlock& block, int64_t r) {
+    const Floats d;
+    const RowSight sight(call_, which_.batch, query(r));
+    float* const scores = at(layout_.scores) + r * kDecodeKeys;
+    const Vector before = hn::Set(d, maximum_[r]);
+    Vector m = before;
+    int64_t visible = 0;
+    for (int64_t k = 0; k < block.count; k += kLanes) {
+      const FloatMask see = sight.visible_keys(block.first + k, block.documents + k);
+      const Vector s =
+          reshaped(call_.options, head(r), sight.position - block.first - k, hn::LoadU(d, scores + k));
+      hn::StoreU(s, d, scores + k);
+      m = hn::Max(m, hn::IfThenElse(see, s, hn::Set(d, kLowest)));
+      visible += static_cast<int64_t>(hn::CountTrue(d, see));
+    }
+    m = hn::MaxOfLanes(d, m);
+    Vector l = hn::Zero(d);
+    for (int64_t k = 0; k < block.count; k += kLanes) {
+      const FloatMask see = sight.visible_keys(block.first + k, block.documents + k);
+      const Vector p = hn::IfThenElseZero(see, exp_of_nonpositive(hn::Sub(hn::LoadU(d, scores + k), m)));
+      hn::StoreU(p, d, scores + k);
+      l = hn::Add(l, p);
+    }
+    const float decay = hn::GetLane(exp_of_nonpositive(hn::Sub(before, m)));
+    at(layout_.decay)[r] = decay;
+    maximum_[r] = hn::GetLane(m);
+    sum_[r] = sum_[r] * decay + hn::GetLane(hn::SumOfLanes(d, l));
+    return visible;
+  }
+
+  // o_r += sum_k p_rk v_k. Where some row does not see some key, over the visible pairs only: the key's value
+  // may be NaN.
+  void add_values(const KeyBlock& block, bool hidden) {
+    const int64_t rows = layout_.rows;
+    const float* const p = at(layout_.scores);
+    const FloatRows values = block_rows(call_.value, block, hidden || rows > 2);
+    if (hidden) {
+      product_of_visible(
+          rows, packing_.width, block.count,
+          [&](int64_t r, int64_t k) {
+            return RowSight(call_, which_.batch, query(r)).visible(block.first + k, block.documents[k]);
+          },
+          p, kDecodeKeys, 1, values.data, output_, packing_.stride);
+      return;
+    }
+    int64_t column = 0;
+    // One row needs more sums side by side than product() takes, to cover the latency of MulAdd.
+    for (; rows == 1 && column + 4 * kLanes <= packing_.width; column += 4 * kLanes) {
+      product_block<Left::kByRows, 1, 4>(block.count, p, kDecodeKeys, values.data + column, values.stride,
+                                         output_ + column, packing_.stride, Added());
+    }
+    product<Left::kByRows>(rows, packing_.width - column, block.count, p, kDecodeKeys, values.data + column,
+                           values.stride, output_ + column, packing_.stride, Added());
+  }
+
+  const ForwardCall& call_;
+  const DecodeLayout& layout_;
+  const DecodeChunk which_;
+  const Packing packing_;
+  float *const worker_, *const maximum_, *const sum_, *const output_;
+};
+
+// m = max_c m_c,  l = sum_c exp(m_c - m) l_c,  o = sum_c exp(m_c - m) o_c / l over the ranges c of one row,
+// in their order; the sink joins m and l. The first range's place takes the sum.
+inline void combine_row(const ForwardCall& call, const DecodeLayout& layout, int64_t chunk, int64_t ranges,
+                        int64_t r, float* base, float sink, float* out, float* running_max,
+                        float* running_sum) {
+  const Floats d;
+  const Packing packing = call.packing();
+  const auto index = [&](int64_t c) { return (chunk + c) * layout.rows + r; };
+  float *const maximum = base + layout.maximum, *const sum = base + layout.sum;
+  float* const o = base + layout.output + index(0) * packing.stride;
+  float m = kLowest, l = 0;
+  for (int64_t c = 0; c < ranges; ++c) {
+    if (sum[index(c)] != 0) m = std::max(m, maximum[index(c)]);
+  }
+  const bool seen = m != kLowest;
+  if (seen) m = std::max(m, sink);
+  for (int64_t c = 0; c < ranges; ++c) {
+    const float factor = sum[index(c)] == 0 ? 0.0f : std::exp(maximum[index(c)] - m);
+    l += factor * sum[index(c)];
+    const float* const part = base + layout.output + index(c) * packing.stride;
+    for (int64_t i = 0; i < packing.width; i += kLanes) {
+      const Vector before = c == 0 ? hn::Zero(d) : hn::LoadU(d, o + i);
+      hn::StoreU(hn::MulAdd(hn::Set(d, factor), hn::LoadU(d, part + i), before), d, o + i);
+    }
+  }
+  if (seen) l += std::exp(sink - m);
+  unpack_row(packing, l == 0 ? 0.0f : 1 / l, o, out);
+  *running_max = l == 0 ? 0.0f : m;
+  *running_sum = l;
+}
+
+// Writes the results of all rows of one key/value head, whose ranges begin at `chunk`.
+inline void combine_ranges(const ForwardCall& call, const DecodeLayout& layout, int64_t batch,
+                           int64_t kv_head, int64_t chunk, int64_t ranges, float* base) {
+  const int64_t queries = call.shape.query_length;
+  for (int64_t r = 0; r < layout.rows; ++r) {
+    const int64_t head = kv_head * call.group() + r / queries, i = r % queries;
+    const int64_t stat = (batch * call.shape.query_heads + head) * queries + i;
+    const float sink =
+        call.options.sinks ? call.options.sinks[head] : -std::numeric_limits<float>::infinity();
+    combine_row(call, layout, chunk, ranges, r, base, sink, call.out.row(batch, i, head),
+                call.running_max + stat, call.running_sum + stat);
+  }
+}
+
+inline void decode_chunk(const ForwardCall& call, const DecodeLayout& layout, int64_t chunk, float* base,
+                         int worker) {
+  const auto* const starts = reinterpret_cast<const int64_t*>(base + layout.starts);
+  const DecodeChunk which = find_chunk(call, starts, chunk);
+  Decode(call, layout, which, chunk, base, worker).run();
+  if (starts[which.batch + 1] - starts[which.batch] == 1)
+    combine_ranges(call, layout, which.batch, which.kv_head, chunk, 1, base);
+}
+
+// Of key/value head number `head` in (B, K), unless decode_chunk did it already.
+inline void combine_head(const ForwardCall& call, const DecodeLayout& layout, int64_t head, float* base) {
+  const auto* const starts = reinterpret_cast<const int64_t*>(base + layout.starts);
+  const int64_t batch = head / call.shape.kv_heads, kv_head = head % call.shape.kv_heads;
+  const int64_t ranges = starts[batch + 1] - starts[batch];
+  if (ranges == 1) return;
+  const int64_t chunk = starts[batch] * call.shape.kv_heads + kv_head * ranges;
+  combine_ranges(call, layout, batch, kv_head, chunk, ranges, base);
+}
+
+}  // namespace tril::attention::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // TRIL_KERNELS_ATTENTION_DECODE_INL_H_
