@@ -14,7 +14,7 @@
 
 #include <cmath>
 
-#include "tril/kernels/attention_decode.h"
+#include "tril/kernels/attention_decode_rows-inl.h"
 #include "tril/kernels/attention_forward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,76 +22,9 @@ namespace tril::attention::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of floats: packed, or where the caller has them.
-struct FloatRows {
-  const float* data;
-  int64_t stride;
-  const float* row(int64_t k) const { return data + k * stride; }
-};
-
-#if HWY_TARGET != HWY_SCALAR
-// The sum of the blocks of four lanes.
-template <class D>
-HWY_INLINE void store_sum_of_blocks(D d, hn::Vec<D> x, float* sum) {
-  if constexpr (hn::MaxLanes(D()) > 4) {
-    const hn::Half<D> half;
-    store_sum_of_blocks(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)), sum);
-  } else {
-    hn::StoreU(x, d, sum);
-  }
-}
-#endif
-
-// sums[i] = the sum of the lanes of x[i].
-HWY_INLINE void store_sums_of_lanes(const Vector x[4], float* sums) {
-#if HWY_TARGET == HWY_SCALAR
-  for (int i = 0; i < 4; ++i) sums[i] = hn::GetLane(x[i]);
-#else
-  // In each block of four lanes: a0 + a2, b0 + b2, a1 + a3, b1 + b3, then all of a, b, c, d.
-  const Floats d;
-  const hn::Repartition<double, Floats> pairs;
-  const auto halves = [&](Vector a, Vector b) HWY_ATTR {
-    return hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
-  };
-  const auto ab = halves(x[0], x[1]), cd = halves(x[2], x[3]);
-  const Vector all = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, cd)),
-                             hn::BitCast(d, hn::InterleaveUpper(pairs, ab, cd)));
-  store_sum_of_blocks(d, all, sums);
-#endif
-}
-
-// scores[r][k] = q_r . k_k of kRows rows and `count` keys, four keys at a time.
-template <int kRows>
-HWY_INLINE void scores_of_rows(const Packing& packing, int64_t count, FloatRows keys, const float* queries,
-                               float* scores) {
-  const Floats d;
-  for (int64_t k = 0; k < count; k += 4) {
-    const float* key[4];
-    for (int64_t i = 0; i < 4; ++i) key[i] = keys.row(std::min(k + i, count - 1));
-    Vector sum[kRows][4];
-    HWY_UNROLL(2)
-    for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4)
-      for (int i = 0; i < 4; ++i) sum[r][i] = hn::Zero(d);
-    }
-    for (int64_t j = 0; j < packing.width; j += kLanes) {
-      Vector x[4];
-      HWY_UNROLL(4)
-      for (int i = 0; i < 4; ++i) x[i] = hn::LoadU(d, key[i] + j);
-      HWY_UNROLL(2)
-      for (int r = 0; r < kRows; ++r) {
-        const Vector q = hn::LoadU(d, queries + r * packing.stride + j);
-        HWY_UNROLL(4)
-        for (int i = 0; i < 4; ++i) sum[r][i] = hn::MulAdd(q, x[i], sum[r][i]);
-      }
-    }
-    HWY_UNROLL(2)
-    for (int r = 0; r < kRows; ++r) store_sums_of_lanes(sum[r], scores + r * kDecodeKeys + k);
-  }
-}
-
 // What one query sees, by absolute number of the key: [first, end) and [0, prefix), of its document only.
 struct RowSight {
+  RowSight() = default;
   RowSight(const Problem& problem, int64_t batch, int64_t query) {
     const AttentionOptions& o = problem.options;
     const int64_t keys = problem.keys(batch);
@@ -104,6 +37,10 @@ struct RowSight {
                    ? o.documents[batch * problem.shape.key_length + position]
                    : 0;
     if (query < problem.padding(batch) || document < 0) first = end = prefix = 0;
+  }
+  // Are keys [key, key + count) all seen? Not asked of documents.
+  bool sees_all(int64_t key, int64_t count) const {
+    return (first <= key && key + count <= end) || key + count <= prefix;
   }
   bool visible(int64_t key, int32_t key_document) const {
     return ((first <= key && key < end) || key < prefix) && key_document == document;
@@ -123,18 +60,8 @@ struct RowSight {
   int32_t document;
 };
 
-// A block of keys. The documents of those beyond `count` are -1, which no query sees; without documents all
-// of the others are 0.
 struct KeyBlock {
-  KeyBlock(const Problem& problem, int64_t batch, int64_t block, int64_t key_end)
-      : first(block * kDecodeKeys), count(std::min(kDecodeKeys, key_end - first)) {
-    std::fill_n(documents, kDecodeKeys, 0);
-    if (const int32_t* ids = problem.options.documents)
-      std::copy_n(ids + batch * problem.shape.key_length + first, count, documents);
-    std::fill(documents + count, documents + kDecodeKeys, -1);
-  }
   int64_t first, count;
-  int32_t documents[kDecodeKeys];
 };
 
 // s = c tanh(s / c), s -= slope * distance, for one row's scores of a block.
@@ -169,7 +96,11 @@ class Decode {
     start();
     const VisibleBlocks blocks(call_, which_.batch);
     const int64_t first = which_.range * kDecodeRange, last = std::min(blocks.count(), first + kDecodeRange);
-    for (int64_t i = first; i < last; ++i) visit({call_, which_.batch, blocks.block(i), blocks.key_end});
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t key = blocks.block(i) * kDecodeKeys;
+      ahead_ = i + kDecodeAhead < blocks.count() ? blocks.block(i + kDecodeAhead) * kDecodeKeys - key : 0;
+      visit({key, std::min(kDecodeKeys, blocks.key_end - key)});
+    }
   }
 
  private:
@@ -180,6 +111,7 @@ class Decode {
 
   void start() {
     const Floats d;
+    for (int64_t i = 0; i < call_.shape.query_length; ++i) sights_[i] = RowSight(call_, which_.batch, i);
     float* const queries = at(layout_.queries);
     for (int64_t r = 0; r < layout_.rows; r += call_.shape.query_length) {
       pack_rows(call_.query, which_.batch, head(r), 0, call_.shape.query_length, packing_,
@@ -194,60 +126,86 @@ class Decode {
     clear(output_, layout_.rows * packing_.stride);
   }
 
-  // The rows of a block, where they lie if they are whole vectors of floats; copied if many rows read them.
-  FloatRows block_rows(const StoredRows& stored, const KeyBlock& block, bool copied) const {
-    const auto* const floats = std::get_if<ConstHeadView>(&stored);
-    if (floats != nullptr && packing_.head_size == packing_.width && !copied)
-      return {floats->row(which_.batch, block.first, which_.kv_head), floats->time_stride};
-    pack_rows(stored, which_.batch, which_.kv_head, block.first, block.count, packing_, at(layout_.keys));
-    return {at(layout_.keys), packing_.stride};
+  // Calls body(rows) with the rows of a block, where they lie if they are whole vectors; unpacked if
+  // many rows of queries read them.
+  template <class Body>
+  void with_rows(const StoredRows& stored, const KeyBlock& block, bool unpacked, Body body) const {
+    const auto with = [&](const auto& all) {
+      using Element = std::remove_cvref_t<decltype(*all.data)>;
+      const BlockRows<Element> rows{all.row(which_.batch, block.first, which_.kv_head), all.time_stride,
+                                    ahead_ * all.time_stride};
+      if (packing_.head_size == packing_.width && !unpacked) return body(rows);
+      unpack_block(packing_, rows, block.count, at(layout_.keys));
+      body(BlockRows<float>{at(layout_.keys), packing_.stride, 0});
+    };
+    std::visit(with, stored);
+  }
+
+  // s_rk of all rows and keys of the block.
+  void score(const KeyBlock& block) const {
+    with_rows(call_.key, block, layout_.rows > kDecodeRows, [&](auto keys) {
+      in_blocks_of_rows<kDecodeRows>(0, layout_.rows, [&](auto rows, int64_t r) HWY_ATTR {
+        scores_of_rows<rows()>(packing_, block.count, keys, at(layout_.queries) + r * packing_.stride,
+                               at(layout_.scores) + r * kDecodeKeys);
+      });
+    });
   }
 
   void visit(const KeyBlock& block) {
-    const int64_t rows = layout_.rows;
-    const FloatRows keys = block_rows(call_.key, block, rows > 2);
-    float* const p = at(layout_.scores);
-    int64_t r = 0;
-    for (; r + 2 <= rows; r += 2) {
-      scores_of_rows<2>(packing_, block.count, keys, at(layout_.queries) + r * packing_.stride,
-                        p + r * kDecodeKeys);
-    }
-    if (r < rows)
-      scores_of_rows<1>(packing_, block.count, keys, at(layout_.queries) + r * packing_.stride,
-                        p + r * kDecodeKeys);
-    bool hidden = false, seen = false;
-    for (r = 0; r < rows; ++r) {
-      const int64_t visible = softmax(block, r);
+    score(block);
+    const int32_t* const ids = call_.options.documents;
+    const bool whole = block.count == kDecodeKeys && ids == nullptr;
+    bool hidden = false, seen = false, loaded = false;
+    for (int64_t r = 0; r < layout_.rows; ++r) {
+      const RowSight& sight = sights_[query(r)];
+      const bool all = whole && sight.sees_all(block.first, block.count);
+      if (!all && !loaded) load_documents(block, ids);
+      loaded |= !all;
+      const int64_t visible = all ? softmax<true>(block, sight, r) : softmax<false>(block, sight, r);
       hidden |= visible < block.count;
       seen |= visible > 0;
     }
     if (!seen) return;
-    fade(rows, packing_, at(layout_.decay), output_);
+    fade(layout_.rows, packing_, at(layout_.decay), output_);
     add_values(block, hidden);
+  }
+
+  // Of keys beyond the block -1, which no query sees; without documents 0.
+  void load_documents(const KeyBlock& block, const int32_t* ids) {
+    std::fill_n(documents_, kDecodeKeys, 0);
+    if (ids != nullptr)
+      std::copy_n(ids + which_.batch * call_.shape.key_length + block.first, block.count, documents_);
+    std::fill(documents_ + block.count, documents_ + kDecodeKeys, -1);
   }
 
   // m' = max(m, max_j s_rj), decay = exp(m - m'), p_rj = exp(s_rj - m') in place of s_rj, l' = decay l +
   // sum_j p_rj. Returns how many keys the row sees.
-  int64_t softmax(const KeyBlock& block, int64_t r) {
+  template <bool kAll>
+  int64_t softmax(const KeyBlock& block, const RowSight& sight, int64_t r) {
     const Floats d;
-    const RowSight sight(call_, which_.batch, query(r));
     float* const scores = at(layout_.scores) + r * kDecodeKeys;
     const Vector before = hn::Set(d, maximum_[r]);
+    const bool reshapes = call_.reshapes_scores();
     Vector m = before;
-    int64_t visible = 0;
+    int64_t visible = kAll ? block.count : 0;
     for (int64_t k = 0; k < block.count; k += kLanes) {
-      const FloatMask see = sight.visible_keys(block.first + k, block.documents + k);
-      const Vector s =
-          reshaped(call_.options, head(r), sight.position - block.first - k, hn::LoadU(d, scores + k));
-      hn::StoreU(s, d, scores + k);
-      m = hn::Max(m, hn::IfThenElse(see, s, hn::Set(d, kLowest)));
-      visible += static_cast<int64_t>(hn::CountTrue(d, see));
+      Vector s = hn::LoadU(d, scores + k);
+      if (reshapes) {
+        s = reshaped(call_.options, head(r), sight.position - block.first - k, s);
+        hn::StoreU(s, d, scores + k);
+      }
+      if constexpr (!kAll) {
+        const FloatMask see = sight.visible_keys(block.first + k, documents_ + k);
+        s = hn::IfThenElse(see, s, hn::Set(d, kLowest));
+        visible += static_cast<int64_t>(hn::CountTrue(d, see));
+      }
+      m = hn::Max(m, s);
     }
     m = hn::MaxOfLanes(d, m);
     Vector l = hn::Zero(d);
     for (int64_t k = 0; k < block.count; k += kLanes) {
-      const FloatMask see = sight.visible_keys(block.first + k, block.documents + k);
-      const Vector p = hn::IfThenElseZero(see, exp_of_nonpositive(hn::Sub(hn::LoadU(d, scores + k), m)));
+      Vector p = exp_of_nonpositive(hn::Sub(hn::LoadU(d, scores + k), m));
+      if constexpr (!kAll) p = hn::IfThenElseZero(sight.visible_keys(block.first + k, documents_ + k), p);
       hn::StoreU(p, d, scores + k);
       l = hn::Add(l, p);
     }
@@ -260,27 +218,22 @@ class Decode {
 
   // o_r += sum_k p_rk v_k. Where some row does not see some key, over the visible pairs only: the key's value
   // may be NaN.
-  void add_values(const KeyBlock& block, bool hidden) {
-    const int64_t rows = layout_.rows;
+  void add_values(const KeyBlock& block, bool hidden) const {
     const float* const p = at(layout_.scores);
-    const FloatRows values = block_rows(call_.value, block, hidden || rows > 2);
-    if (hidden) {
-      product_of_visible(
-          rows, packing_.width, block.count,
-          [&](int64_t r, int64_t k) {
-            return RowSight(call_, which_.batch, query(r)).visible(block.first + k, block.documents[k]);
-          },
-          p, kDecodeKeys, 1, values.data, output_, packing_.stride);
-      return;
-    }
-    int64_t column = 0;
-    // One row needs more sums side by side than product() takes, to cover the latency of MulAdd.
-    for (; rows == 1 && column + 4 * kLanes <= packing_.width; column += 4 * kLanes) {
-      product_block<Left::kByRows, 1, 4>(block.count, p, kDecodeKeys, values.data + column, values.stride,
-                                         output_ + column, packing_.stride, Added());
-    }
-    product<Left::kByRows>(rows, packing_.width - column, block.count, p, kDecodeKeys, values.data + column,
-                           values.stride, output_ + column, packing_.stride, Added());
+    with_rows(call_.value, block, hidden || layout_.rows > kDecodeRows, [&](auto values) {
+      if (hidden) return add_visible(block);
+      in_blocks_of_rows<kDecodeRows>(0, layout_.rows, [&](auto rows, int64_t r) HWY_ATTR {
+        add_rows<rows()>(packing_, block.count, p + r * kDecodeKeys, values, output_ + r * packing_.stride);
+      });
+    });
+  }
+
+  // The same from unpacked values.
+  void add_visible(const KeyBlock& block) const {
+    product_of_visible(
+        layout_.rows, packing_.width, block.count,
+        [&](int64_t r, int64_t k) { return sights_[query(r)].visible(block.first + k, documents_[k]); },
+        at(layout_.scores), kDecodeKeys, 1, at(layout_.keys), output_, packing_.stride);
   }
 
   const ForwardCall& call_;
@@ -288,6 +241,9 @@ class Decode {
   const DecodeChunk which_;
   const Packing packing_;
   float *const worker_, *const maximum_, *const sum_, *const output_;
+  int64_t ahead_ = 0;  // keys
+  RowSight sights_[kDecodeQueries];
+  int32_t documents_[kDecodeKeys] = {};
 };
 
 // m = max_c m_c,  l = sum_c exp(m_c - m) l_c,  o = sum_c exp(m_c - m) o_c / l over the ranges c of one row,

@@ -11,6 +11,7 @@ constexpr int64_t kDecodeQueries = 4;
 constexpr int64_t kDecodeKeys =
     32;  // keys of a block: K and V of it, 64 floats each, are half of a first cache
 constexpr int64_t kDecodeRange = 8;  // blocks of a range
+constexpr int64_t kDecodeAhead = 2;  // blocks between the one computed with and the one asked for
 
 // Does the decode loop run this forward? Not where queries and keys are the same tokens (training): backward
 // recomputes the tile loop's scores to the last bit.
