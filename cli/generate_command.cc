@@ -45,6 +45,7 @@ constexpr const char* kExamples =
 int generate_command(const Arguments& words) {
   std::string folder, prompt;
   int64_t max_tokens = 200, top_k = 0, samples = 1, threads = 0;
+  std::string cache = "f32";
   double temperature = 0.8, top_p = 1;
   SamplerOptions sampler;
   CommandLine line("generate",
@@ -59,11 +60,14 @@ int generate_command(const Arguments& words) {
   line.number("--top-p", top_p, {0, 1}, "choose among the likeliest tokens of this probability (1)");
   line.seed("--seed", sampler.seed, "of the random choices; sample i uses seed + i (1)");
   line.count("--samples", samples, {1, 1'000'000}, "texts to write, with a line --- between them (1)");
+  line.text("--cache", cache, "TYPE",
+            "keys and values of past tokens as f32, or as bf16 in half the memory (f32)");
   line.threads(threads);
   if (!line.parse(words)) return 0;
   check_use(!folder.empty(),
             "tril generate: no model given; usage: tril generate MODEL (tril generate --help)");
 
+  check_use(cache == "f32" || cache == "bf16", "--cache is '{}'; give f32 or bf16", cache);
   sampler.temperature = static_cast<float>(temperature);
   sampler.top_k = top_k;
   sampler.top_p = static_cast<float>(top_p);
@@ -82,8 +86,10 @@ int generate_command(const Arguments& words) {
     if (sample > 0) std::fputs("---\n", stdout);
     TextOutput output;
     output.push(prompt);
-    generate(*loaded.model, pool, tokens, max_tokens, sampler, tokenizer.end_of_text(),
-             [&](int32_t id) { return output.push(tokenizer.token_bytes(id)); });
+    generate(
+        *loaded.model, pool, tokens, max_tokens, sampler, tokenizer.end_of_text(),
+        [&](int32_t id) { return output.push(tokenizer.token_bytes(id)); },
+        cache == "bf16" ? DType::kBF16 : DType::kF32);
     output.finish();
   }
   return 0;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/support/compare.h"
+#include "tril/nn/session.h"
 
 namespace tril {
 namespace {
@@ -186,13 +187,18 @@ TEST_F(GenerateTest, DecoderGivesTheModelsLogits) {
   }
 }
 
-TEST_F(GenerateTest, BeyondTheContextTheWindowSlides) {
+// The context is 12 and full: the last 6 tokens are read again, then the cache grows.
+TEST_F(GenerateTest, BeyondTheContextHalfOfItIsReadAgain) {
   std::vector<int32_t> tokens;
   for (int i = 0; i < 30; ++i) tokens.push_back((i * 7 + i * i) % 23);
+  const std::span<const int32_t> all(tokens);
   Decoder decoder(model_, executor_);
-  decoder.append(std::span(tokens).first(29));
-  const auto logits = decoder.append(std::span(tokens).last(1));
-  expect_close(logits, direct(std::span(tokens).last(12)));
+  expect_close(decoder.append(all.first(20)), direct(all.subspan(8, 12)));
+  expect_close(decoder.append(all.subspan(20, 1)), direct(all.subspan(15, 6)));
+  for (size_t t = 21; t < 27; ++t)
+    expect_close(decoder.append(all.subspan(t, 1)), direct(all.subspan(15, t - 14)));
+  expect_close(decoder.append(all.subspan(27, 1)), direct(all.subspan(22, 6)));
+  EXPECT_EQ(decoder.length(), 28);
 }
 
 TEST_F(GenerateTest, ResetForgets) {

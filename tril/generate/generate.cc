@@ -94,34 +94,58 @@ int32_t sample_token(std::span<const float> logits, const SamplerOptions& option
 }
 
 struct Decoder::Impl {
-  Transformer& model;
+  const Transformer& model;
   Executor& executor;
   std::vector<int32_t> tokens;
-  int64_t planned_time = 0;
-  std::unique_ptr<Session<Transformer>> session;
+  KeyValueCache cache;
+  AppendSession one;                     // a token at a time
+  std::unique_ptr<AppendSession> chunk;  // of a prompt
+  int64_t chunk_time = 0;
   Tensor logits;  // (1, V)
 
-  Impl(Transformer& model_, Executor& executor_)
-      : model(model_), executor(executor_), logits({1, model_.config().vocabulary}) {}
+  Impl(const Transformer& model_, Executor& executor_, DType dtype)
+      : model(model_),
+        executor(executor_),
+        cache(model_.config(), {.largest_append = std::min(kChunk, model_.config().context), .dtype = dtype}),
+        one(model_, executor_, cache, 1),
+        logits({1, model_.config().vocabulary}) {}
 
-  // Memory for a window of this length; a growing window changes it with each token.
-  void plan(int64_t time) {
-    if (time == planned_time) return;
-    session.reset();
-    session = std::make_unique<Session<Transformer>>(model, executor, 1, time, /*backward=*/false);
-    planned_time = time;
+  AppendSession& session(int64_t time) {
+    if (time == 1) return one;
+    if (time != chunk_time) {
+      chunk.reset();
+      chunk = std::make_unique<AppendSession>(model, executor, cache, time);
+      chunk_time = time;
+    }
+    return *chunk;
+  }
+
+  void read(std::span<const int32_t> more) {
+    const auto most = static_cast<size_t>(cache.config().largest_append);
+    while (!more.empty()) {
+      const std::span<const int32_t> now = more.first(std::min(most, more.size()));
+      AppendSession& with = session(std::ssize(now));
+      model.append(with.context(), {.batch = 1, .time = std::ssize(now), .tokens = now.data()}, nullptr,
+                   cache, with.state(), logits);
+      more = more.subspan(now.size());
+    }
   }
 };
 
-Decoder::Decoder(Transformer& model, Executor& executor) : impl_(std::make_unique<Impl>(model, executor)) {}
+Decoder::Decoder(const Transformer& model, Executor& executor, DType cache)
+    : impl_(std::make_unique<Impl>(model, executor, cache)) {}
 Decoder::~Decoder() = default;
 
-void Decoder::reset() { impl_->tokens.clear(); }
+void Decoder::reset() {
+  impl_->tokens.clear();
+  impl_->cache.clear();
+}
 int64_t Decoder::length() const { return static_cast<int64_t>(impl_->tokens.size()); }
+int64_t Decoder::cache_bytes() const { return impl_->cache.bytes(); }
 
 std::span<const float> Decoder::append(std::span<const int32_t> tokens) {
   Impl& d = *impl_;
-  const int64_t vocabulary = d.model.config().vocabulary;
+  const int64_t vocabulary = d.model.config().vocabulary, capacity = d.cache.config().capacity;
   for (size_t i = 0; i < tokens.size(); ++i) {
     check_use(tokens[i] >= 0 && tokens[i] < vocabulary,
               "decoder: token {} at position {} is outside the vocabulary of {}; was it made with another "
@@ -130,22 +154,25 @@ std::span<const float> Decoder::append(std::span<const int32_t> tokens) {
   }
   d.tokens.insert(d.tokens.end(), tokens.begin(), tokens.end());
   check_use(!d.tokens.empty(), "decoder: no tokens yet; a prompt of at least one token is needed");
-  const int64_t time = std::min(length(), d.model.config().context);
-  d.plan(time);
-  const Batch window{.batch = 1, .time = time, .tokens = d.tokens.data() + (length() - time)};
-  d.model.logits(d.session->context(), window, d.session->state(), d.logits.view(), /*last_only=*/true);
+  if (d.cache.endless() || d.cache.length(0) + std::ssize(tokens) <= capacity) {
+    d.read(tokens);
+  } else {
+    d.cache.clear();
+    const int64_t kept = std::clamp(std::ssize(tokens), std::max<int64_t>(capacity / 2, 1), capacity);
+    d.read(std::span(d.tokens).last(static_cast<size_t>(kept)));
+  }
   return {d.logits.f32(), static_cast<size_t>(vocabulary)};
 }
 
-std::vector<int32_t> generate(Transformer& model, Executor& executor, std::span<const int32_t> prompt,
+std::vector<int32_t> generate(const Transformer& model, Executor& executor, std::span<const int32_t> prompt,
                               int64_t max_tokens, const SamplerOptions& options, int32_t end_of_text,
-                              const std::function<bool(int32_t)>& on_token) {
+                              const std::function<bool(int32_t)>& on_token, DType cache) {
   check_sampler(options);
   check_use(!prompt.empty(), "generation: the prompt is empty; give at least one token");
   check_use(max_tokens >= 0, "generation: --max-tokens is {}; give a number from 0", max_tokens);
   std::vector<int32_t> out;
   if (max_tokens == 0) return out;
-  Decoder decoder(model, executor);
+  Decoder decoder(model, executor, cache);
   std::span<const float> logits = decoder.append(prompt);
   while (true) {
     const int32_t token = sample_token(logits, options, out.size());

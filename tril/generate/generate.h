@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tril/nn/session.h"
+#include "tril/nn/key_value_cache.h"
 
 namespace tril {
 
@@ -23,17 +23,21 @@ void check_sampler(const SamplerOptions& options);
 // Draws from logits (V). `index` numbers the draw. Throws kNumerics with the step when logits are not finite.
 int32_t sample_token(std::span<const float> logits, const SamplerOptions& options, uint64_t index);
 
-// Decoder: the logits after each token of one growing sequence. Its interface is that of a key/value cache:
-// append tokens, get the last logits; this version computes the window again. When the sequence is longer
-// than the context, the window slides: the last `context` tokens count.
+// Decoder: the logits after each token of one growing sequence, through a key/value cache. A long prompt is
+// read in chunks. When the sequence is longer than the context, the model reads the last half of the context
+// anew and goes on from there; models with a window and without learned positions go on without end.
 class Decoder {
  public:
-  Decoder(Transformer& model, Executor& executor);
+  static constexpr int64_t kChunk = 512;  // tokens of a prompt read at a time
+
+  // `cache`: how keys and values are stored, kF32 or kBF16.
+  Decoder(const Transformer& model, Executor& executor, DType cache = DType::kF32);
   ~Decoder();
   void reset();
   // Throws kUse for a token outside the vocabulary, and for none at all so far.
   std::span<const float> append(std::span<const int32_t> tokens);  // logits (V) after the last one
-  int64_t length() const;
+  int64_t length() const;                                          // tokens so far
+  int64_t cache_bytes() const;                                     // of keys and values
 
  private:
   struct Impl;
@@ -42,8 +46,8 @@ class Decoder {
 
 // Appends up to max_tokens to `prompt` (at least one token), calling on_token for each new one; stops when
 // on_token returns false or end_of_text (if >= 0) is drawn. Returns the new tokens, without end_of_text.
-std::vector<int32_t> generate(Transformer& model, Executor& executor, std::span<const int32_t> prompt,
+std::vector<int32_t> generate(const Transformer& model, Executor& executor, std::span<const int32_t> prompt,
                               int64_t max_tokens, const SamplerOptions& options, int32_t end_of_text = -1,
-                              const std::function<bool(int32_t)>& on_token = {});
+                              const std::function<bool(int32_t)>& on_token = {}, DType cache = DType::kF32);
 
 }  // namespace tril

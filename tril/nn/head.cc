@@ -149,6 +149,10 @@ void Heads::forward(const Context& context, int64_t batch, int64_t time, ConstVi
   qkv.forward(context, x, state.qkv);
   const Arena::Scope scope(context.scratch);
   const Rows rows = prepare(context, batch, time, state.qkv, rotation(context, batch, time, inputs));
+  if (inputs.cache != nullptr) {
+    forward_cached(context, batch, time, rows, state, inputs);
+    return;
+  }
   attention_forward(
       context.executor, shape(batch, time), options(context, inputs), rows.query, rows.key, rows.value,
       concatenated(state.out.f32(), config_, time), state.running_max.f32(), state.running_sum.f32(),

@@ -29,12 +29,20 @@ struct AttentionVariants {
   bool operator==(const AttentionVariants&) const = default;
 };
 
+// One layer's part of a key/value cache (nn/key_value_cache.h).
+struct LayerCache {
+  View keys, values;      // (B, K, slots, D), f32 or bf16
+  const int32_t* stored;  // (B): tokens in the slots, the new ones included
+  const int32_t* counts;  // (B): the new ones, which are the last rows of each sequence
+};
+
 // What attention reads of a batch besides x.
 struct AttentionInputs {
   const int32_t* documents = nullptr;  // (B, T), or null: a token sees its own document; negative: padding
   const int32_t* prefix = nullptr;     // (B), or null: the first prefix[b] tokens are seen by all
   const int32_t* positions = nullptr;  // (B, T), or null: 0 .. T-1 in each row; for kRope
   ConstView rotation = {};  // rotation_of() the positions, shared by layers; empty: computed each time
+  const LayerCache* cache = nullptr;  // forward alone: x are new tokens after those in the cache
 };
 
 struct HeadsConfig {
@@ -102,6 +110,11 @@ class Heads {
   QueryKey query_key(int64_t rows, ConstView rotation) const;
   Rows prepare(const Context& context, int64_t batch, int64_t time, ConstView projected,
                ConstView rotation) const;
+  void forward_cached(const Context& context, int64_t batch, int64_t time, const Rows& rows, State& state,
+                      const AttentionInputs& inputs) const;
+  template <class Stored>
+  void attend_cached(const Context& context, const AttentionShape& shape, const AttentionOptions& options,
+                     const LayerCache& cache, const Rows& rows, State& state) const;
   AttentionShape shape(int64_t batch, int64_t time) const;
   AttentionOptions options(const Context& context, const AttentionInputs& inputs) const;
   HeadsConfig config_;

@@ -7,6 +7,7 @@
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/embedding.h"
 #include "tril/kernels/softcap.h"
+#include "tril/nn/key_value_cache.h"
 
 namespace tril {
 namespace {
@@ -81,7 +82,8 @@ void Transformer::check_batch(const Batch& batch) const {
                 config_.vocabulary);
     }
     if (batch.positions != nullptr) {
-      check_use(batch.positions[n] >= 0 && batch.positions[n] < config_.context,
+      const bool known = batch.positions[n] < config_.context || !learned_positions();
+      check_use(batch.positions[n] >= 0 && known,
                 "position {} at row {}, position {} is outside the context of {}", batch.positions[n],
                 n / batch.time, n % batch.time, config_.context);
     }
@@ -97,7 +99,7 @@ AttentionInputs Transformer::attention_inputs(const Context& context, const Batc
 }
 
 void Transformer::forward_blocks(const Context& context, const Batch& batch, const AttentionInputs& inputs,
-                                 State& state) const {
+                                 State& state, const KeyValueCache* cache) const {
   check_use(batch.batch == state.batch && batch.time == state.time,
             "Transformer: the batch is ({}, {}), the activations are for ({}, {})", batch.batch, batch.time,
             state.batch, state.time);
@@ -109,8 +111,14 @@ void Transformer::forward_blocks(const Context& context, const Batch& batch, con
   if (mask.probability > 0) dropout(context.executor, mask, x.elements(), x.f32(), x.f32());
   const Shape sequence = {batch.batch, batch.time, config_.channels};
   for (size_t l = 0; l < blocks.size(); ++l) {
+    AttentionInputs own = inputs;
+    LayerCache layer;
+    if (cache != nullptr) {
+      layer = cache->layer(static_cast<int64_t>(l));
+      own.cache = &layer;
+    }
     blocks[l]->forward(context, state.streams[l].reshape(sequence), state.streams[l + 1].reshape(sequence),
-                       state.blocks[l], inputs);
+                       state.blocks[l], own);
   }
 }
 
@@ -198,13 +206,11 @@ void Transformer::forward_backward(const Context& context, const Batch& batch, S
   }
 }
 
-void Transformer::logits(const Context& context, const Batch& batch, State& state, View out,
-                         bool last_only) const {
+void Transformer::head_logits(const Context& context, const Batch& batch, State& state, View out,
+                              bool last_only) const {
   const int64_t rows = batch.rows(), c = config_.channels, v = config_.vocabulary;
   const int64_t out_rows = last_only ? batch.batch : rows;
   check_shape(out, {out_rows, v}, last_only ? "logits of the last positions (B, V)" : "logits (N, V)");
-  const Arena::Scope scope(context.scratch);
-  forward_blocks(context, batch, attention_inputs(context, batch), state);
   const View normed = context.scratch.allocate({rows, c});  // (N, C)
   ln_final.forward(context, state.streams.back(), normed, state.ln_final);
   // The last position of each row of the batch: start at T - 1, step T rows.
@@ -213,6 +219,39 @@ void Transformer::logits(const Context& context, const Batch& batch, State& stat
                  lm_head_bias.value.f32(), out.f32());
   if (config_.logit_softcap > 0)
     softcap_forward(context.executor, out_rows * v, config_.logit_softcap, out.f32(), out.f32(), nullptr);
+}
+
+void Transformer::logits(const Context& context, const Batch& batch, State& state, View out,
+                         bool last_only) const {
+  const Arena::Scope scope(context.scratch);
+  forward_blocks(context, batch, attention_inputs(context, batch), state);
+  head_logits(context, batch, state, out, last_only);
+}
+
+void Transformer::append(const Context& context, const Batch& batch, const int32_t* counts,
+                         KeyValueCache& cache, State& state, View logits) const {
+  check_use(batch.batch == cache.config().batch, "append: a batch of {} sequences, but the cache has {}",
+            batch.batch, cache.config().batch);
+  check_use(batch.documents == nullptr && batch.positions == nullptr,
+            "append: a cached sequence is one document whose positions follow each other; leave both out");
+  check_use(batch.prefix == nullptr || config_.attention.window == 0,
+            "append: a prefix and a window of {} do not go together, since the cache forgets the prefix",
+            config_.attention.window);
+  context.executor.run(1, [&](int64_t, int) { check_batch(batch); });
+  cache.grow(context.executor, batch.time, counts);
+  const Arena::Scope scope(context.scratch);
+  auto* const positions =
+      reinterpret_cast<int32_t*>(context.scratch.allocate({batch.rows()}, DType::kI32).data);
+  context.executor.run(1, [&](int64_t, int) {
+    for (int64_t n = 0; n < batch.rows(); ++n) {
+      const int64_t position = cache.position(n / batch.time, batch.time, n % batch.time);
+      positions[n] = static_cast<int32_t>(std::max<int64_t>(position, 0));
+    }
+  });
+  Batch placed = batch;
+  placed.positions = positions;
+  forward_blocks(context, placed, attention_inputs(context, placed), state, &cache);
+  head_logits(context, placed, state, logits, /*last_only=*/true);
 }
 
 void Transformer::visit(const std::string& prefix, ParameterVisitor visit) {

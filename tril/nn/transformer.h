@@ -8,6 +8,8 @@
 
 namespace tril {
 
+class KeyValueCache;
+
 struct TransformerConfig {
   int64_t vocabulary = 0;  // V
   int64_t context = 0;     // T at most
@@ -80,6 +82,13 @@ class Transformer {
   void logits(const Context& context, const Batch& batch, State& state, View out,
               bool last_only = false) const;
 
+  // Reads new tokens (B, T) after those in the cache: of row b the last counts[b], the others being padding
+  // (null: all count). logits (B, V) after the last ones, to sample from. The batch has no documents and no
+  // positions; its prefix, if any, must lie within what has been read, this time included. `state` is that of
+  // an AppendSession.
+  void append(const Context& context, const Batch& batch, const int32_t* counts, KeyValueCache& cache,
+              State& state, View logits) const;
+
   // Throws kUse without tokens, and naming the first token or target outside [0, V) or position outside the
   // context.
   void check_batch(const Batch& batch) const;
@@ -98,8 +107,10 @@ class Transformer {
   bool learned_positions() const { return config_.attention.positions == Positions::kLearned; }
   // In scratch memory, for as long as the caller's scope lasts.
   AttentionInputs attention_inputs(const Context& context, const Batch& batch) const;
-  void forward_blocks(const Context& context, const Batch& batch, const AttentionInputs& inputs,
-                      State& state) const;
+  void forward_blocks(const Context& context, const Batch& batch, const AttentionInputs& inputs, State& state,
+                      const KeyValueCache* cache = nullptr) const;
+  // logits (N, V) of the final stream, or (B, V) of its last positions.
+  void head_logits(const Context& context, const Batch& batch, State& state, View out, bool last_only) const;
   void head_loss(const Context& context, const Batch& batch, State& state, float gradient_scale,
                  View dnormed);
   const Weight& head_weight() const { return config_.tied_head ? token_embedding : lm_head; }
