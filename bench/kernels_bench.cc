@@ -13,6 +13,8 @@
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/embedding.h"
 #include "tril/kernels/norm.h"
+#include "tril/kernels/query_key.h"
+#include "tril/kernels/rope.h"
 
 namespace tril {
 namespace {
@@ -68,6 +70,39 @@ void layer_norm_backward(benchmark::State& state) {
                   dy.data(), dx.data(), true, dweight.data(), dbias.data(), workspace.data());
   }
   report(state, rows * channels, 16);
+}
+
+// Queries and keys of 12 heads of 64: RMS norm and rotation.
+void query_key_bench(benchmark::State& state) {
+  const int64_t rows = state.range(0), heads = 12, size = 64;
+  const std::vector<float> qkv = numbers(rows * 3 * heads * size), weight = numbers(size);
+  std::vector<float> qk(rows * 2 * heads * size), dqkv = qkv, rotation(rows * size), dweight(2 * size);
+  rope_rotation(pool(), {}, size, rows, nullptr, rotation.data());
+  const QueryKey options{.rows = rows,
+                         .heads = heads,
+                         .kv_heads = heads,
+                         .head_size = size,
+                         .query_weight = state.range(1) ? weight.data() : nullptr,
+                         .key_weight = state.range(1) ? weight.data() : nullptr,
+                         .rotation = rotation.data(),
+                         .rotation_rows = rows,
+                         .rope_size = size};
+  std::vector<float> workspace(query_key_backward_workspace(options));
+  for (auto _ : state) {
+    if (state.range(2))
+      query_key_backward(pool(), options, qkv.data(), dqkv.data(), dweight.data(), dweight.data() + size,
+                         workspace.data());
+    else
+      query_key_forward(pool(), options, qkv.data(), qk.data());
+  }
+  report(state, rows * 2 * heads * size, 8);
+}
+
+void gated_forward_bench(benchmark::State& state, Activation activation) {
+  const std::vector<float> gate = numbers(state.range(0)), x = gate;
+  std::vector<float> y = x;
+  for (auto _ : state) gated_forward_row(activation, state.range(0), gate.data(), x.data(), y.data());
+  report(state, state.range(0), 12);
 }
 
 void activation_forward_bench(benchmark::State& state, Activation activation) {
@@ -198,6 +233,15 @@ BENCHMARK_CAPTURE(activation_backward_bench, gelu_tanh, Activation::kGeluTanh)
 BENCHMARK_CAPTURE(activation_backward_bench, gelu, Activation::kGeluErf)
     ->Arg(kSmall)
     ->Arg(kLarge)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(gated_forward_bench, swiglu, Activation::kSwiGlu)->Arg(kSmall)->UseRealTime();
+BENCHMARK_CAPTURE(gated_forward_bench, geglu, Activation::kGeGlu)->Arg(kSmall)->UseRealTime();
+BENCHMARK(query_key_bench)
+    ->ArgNames({"rows", "norm", "backward"})
+    ->Args({1024, 0, 0})
+    ->Args({1024, 0, 1})
+    ->Args({1024, 1, 0})
+    ->Args({1024, 1, 1})
     ->UseRealTime();
 BENCHMARK(activation_row_bench)->Arg(16)->Arg(64)->Arg(512)->UseRealTime();
 BENCHMARK(cross_entropy_bench)->Args({512, 65})->Args({1024, 8192})->Args({256, 50304})->UseRealTime();

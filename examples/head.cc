@@ -20,7 +20,8 @@ int main() {
   tril::SerialExecutor executor;
   tril::Session session(head, executor, /*batch=*/1, kTime);
   head.forward(session.context(), x, y, session.state());
-  head.heads.weights(session.context(), /*batch_index=*/0, /*head=*/0, /*batch=*/1, kTime, session.state(), weights);
+  head.heads.weights(session.context(), /*batch_index=*/0, /*head=*/0, /*batch=*/1, kTime, session.state(),
+                     weights);
 
   std::puts("attention weights (row: the token that looks, column: the token it looks at)");
   for (int64_t i = 0; i < kTime; ++i) {
