@@ -1,5 +1,6 @@
 // Causal attention in useful GFLOP/s: forward 4 B H D T (T + 1) / 2, backward 2.5 times that. Checks itself
-// against a plain loop first. Arguments: threads (all), seconds a measurement (0.5), head size (64).
+// against a plain loop first. Arguments: threads (all), seconds a measurement (0.5), head size (64), and a
+// length T: then one forward of one head of that length, such as 1048576, is all that is measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,15 +29,16 @@ struct Bench {
   AttentionShape shape;
   std::vector<float> qkv, out, dout, dqkv, running_max, running_sum, workspace;
 
-  Bench(const AttentionShape& s, int threads)
+  Bench(const AttentionShape& s, int threads, bool backward = true)
       : shape(s),
         qkv(normal(1, s.batch * s.query_length * 3 * s.query_heads * s.head_size)),
         out(qkv.size() / 3),
-        dout(normal(2, static_cast<int64_t>(out.size()))),
-        dqkv(qkv.size()),
+        dout(backward ? normal(2, static_cast<int64_t>(out.size())) : std::vector<float>()),
+        dqkv(backward ? qkv.size() : 0),
         running_max(static_cast<size_t>(s.batch * s.query_heads * s.query_length)),
         running_sum(running_max.size()),
-        workspace(static_cast<size_t>(attention_workspace(s, threads))) {}
+        workspace(static_cast<size_t>(backward ? attention_workspace(s, threads)
+                                               : attention_forward_workspace(s, threads))) {}
 
   int64_t channels() const { return shape.query_heads * shape.head_size; }
   template <class Float>
@@ -113,6 +115,27 @@ std::pair<double, double> measure(Bench& bench, Executor& executor, double secon
   return {median(forward), median(backward)};
 }
 
+bool right(const Bench& bench) {
+  const double error = bench.check();
+  if (!(error < 1e-5))
+    fmt::print(stderr, "attention at T = {} is wrong by {}\n", bench.shape.query_length, error);
+  return error < 1e-5;
+}
+
+// One forward of one head.
+int measure_long(Executor& executor, int64_t T, int64_t head_size) {
+  Bench bench({1, 1, 1, T, T, head_size}, executor.threads(), false);
+  const double peak = measure_fma_peak_gflops(executor);
+  const auto start = Clock::now();
+  bench.forward(executor);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double gflops = bench.forward_flops() * 1e-9 / seconds;
+  fmt::print("B 1 H 1 T {} D {}: forward {:.1f} s, {:.1f} GFLOP/s ({:.0f} %), workspace {:.1f} MB\n", T,
+             head_size, seconds, gflops, 100 * gflops / peak,
+             4e-6 * static_cast<double>(bench.workspace.size()));
+  return right(bench) ? 0 : 3;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -121,13 +144,11 @@ int main(int argc, char** argv) {
   const int64_t head_size = argc > 3 ? std::atoi(argv[3]) : 64;
   ThreadPool pool(threads);
   fmt::print("{}, {} threads\n", instruction_set(), threads);
+  if (argc > 4) return measure_long(pool, std::atoll(argv[4]), head_size);
   for (const int64_t T : {16, 64, 256, 1024, 4096}) {
     Bench bench({std::max<int64_t>(1, 4096 / T), 12, 12, T, T, head_size}, threads);
     bench.forward(pool);
-    if (const double error = bench.check(); !(error < 1e-5)) {
-      fmt::print(stderr, "attention at T = {} is wrong by {}\n", T, error);
-      return 3;
-    }
+    if (!right(bench)) return 3;
     const double peak = measure_fma_peak_gflops(pool, 0.05);
     const auto [forward, backward] = measure(bench, pool, seconds);
     const double flops = bench.forward_flops() * 1e-9;

@@ -47,6 +47,8 @@ class BenchTable {
 
 void bench_matmul(const BenchOptions& options, Executor& executor);
 void bench_attention(const BenchOptions& options, Executor& executor);
+// One new token at the end of a key/value cache: how fast the cache is read.
+void bench_decode(const BenchOptions& options, Executor& executor);
 void bench_step(const BenchOptions& options, Executor& executor);
 
 }  // namespace tril::cli

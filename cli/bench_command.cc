@@ -98,7 +98,10 @@ int bench_command(const Arguments& words) {
 
   ThreadPool pool(static_cast<int>(threads));
   if (what == "matmul") bench_matmul(options, pool);
-  if (what == "attention") bench_attention(options, pool);
+  if (what == "attention") {
+    bench_attention(options, pool);
+    bench_decode(options, pool);
+  }
   if (what == "step") bench_step(options, pool);
   return 0;
 }

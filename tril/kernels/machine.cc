@@ -6,11 +6,13 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <vector>
 
 #include "tril/kernels/matmul.h"
+#include "tril/tensor/tensor.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::HWY_NAMESPACE {
@@ -125,13 +127,13 @@ double measure_fma_peak_gflops(Executor& executor, double seconds) {
 double measure_read_bandwidth(Executor& executor, double seconds) {
   constexpr int64_t kFloats = int64_t{1} << 26;  // 256 MiB
   constexpr int64_t kGrain = int64_t{1} << 20;
-  std::vector<float> data;
+  Tensor data({kFloats});
   std::vector<float> sums(kFloats / kGrain);
-  executor.run(1, [&](int64_t, int) { data.assign(kFloats, 1.0f); });
+  executor.run(1, [&](int64_t, int) { std::fill_n(data.f32(), kFloats, 1.0f); });
   return best_rate(kFloats * sizeof(float) * 1e-9, seconds, [&] {
     parallel_for(executor, kFloats, kGrain, [&](int64_t begin, int64_t end, int) {
       sums[static_cast<size_t>(begin / kGrain)] =
-          HWY_DYNAMIC_DISPATCH(read_run)(end - begin, data.data() + begin);
+          HWY_DYNAMIC_DISPATCH(read_run)(end - begin, data.f32() + begin);
     });
   });
 }
