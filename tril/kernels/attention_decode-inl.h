@@ -60,6 +60,7 @@ struct RowSight {
   int32_t document;
 };
 
+// Keys [first, first + count), all of them readable.
 struct KeyBlock {
   int64_t first, count;
 };
@@ -88,8 +89,8 @@ class Decode {
         which_(which),
         packing_(call.packing()),
         worker_(base + layout.workers + worker * layout.worker_size),
-        maximum_(base + layout.maximum + chunk * layout.rows),
-        sum_(base + layout.sum + chunk * layout.rows),
+        maximum_(base + layout.maximum + chunk * layout.statistics),
+        sum_(base + layout.sum + chunk * layout.statistics),
         output_(base + layout.output + chunk * layout.rows * packing_.stride) {}
 
   void run() {
@@ -246,33 +247,35 @@ class Decode {
   int32_t documents_[kDecodeKeys] = {};
 };
 
-// m = max_c m_c,  l = sum_c exp(m_c - m) l_c,  o = sum_c exp(m_c - m) o_c / l over the ranges c of one row,
-// in their order; the sink joins m and l. The first range's place takes the sum.
-inline void combine_row(const ForwardCall& call, const DecodeLayout& layout, int64_t chunk, int64_t ranges,
-                        int64_t r, float* base, float sink, float* out, float* running_max,
+// m = max_c m_c,  l = sum_c exp(m_c - m) l_c,  o = sum_c exp(m_c - m) o_c / l over the ranges c of row r, in
+// their order; the sink joins m and l. The place of the first range takes the sum.
+inline void combine_row(const DecodeLayout& layout, const Packing& packing, int64_t chunk, int64_t ranges,
+                        int64_t r, float sink, float* base, float* out, float* running_max,
                         float* running_sum) {
   const Floats d;
-  const Packing packing = call.packing();
-  const auto index = [&](int64_t c) { return (chunk + c) * layout.rows + r; };
-  float *const maximum = base + layout.maximum, *const sum = base + layout.sum;
-  float* const o = base + layout.output + index(0) * packing.stride;
+  const auto statistic = [&](int64_t offset, int64_t c) {
+    return base[offset + (chunk + c) * layout.statistics + r];
+  };
+  const auto output = [&](int64_t c) {
+    return base + layout.output + ((chunk + c) * layout.rows + r) * packing.stride;
+  };
   float m = kLowest, l = 0;
   for (int64_t c = 0; c < ranges; ++c) {
-    if (sum[index(c)] != 0) m = std::max(m, maximum[index(c)]);
+    if (statistic(layout.sum, c) != 0) m = std::max(m, statistic(layout.maximum, c));
   }
   const bool seen = m != kLowest;
   if (seen) m = std::max(m, sink);
   for (int64_t c = 0; c < ranges; ++c) {
-    const float factor = sum[index(c)] == 0 ? 0.0f : std::exp(maximum[index(c)] - m);
-    l += factor * sum[index(c)];
-    const float* const part = base + layout.output + index(c) * packing.stride;
+    const float sum = statistic(layout.sum, c);
+    const float factor = sum == 0 ? 0.0f : std::exp(statistic(layout.maximum, c) - m);
+    l += factor * sum;
     for (int64_t i = 0; i < packing.width; i += kLanes) {
-      const Vector before = c == 0 ? hn::Zero(d) : hn::LoadU(d, o + i);
-      hn::StoreU(hn::MulAdd(hn::Set(d, factor), hn::LoadU(d, part + i), before), d, o + i);
+      const Vector before = c == 0 ? hn::Zero(d) : hn::LoadU(d, output(0) + i);
+      hn::StoreU(hn::MulAdd(hn::Set(d, factor), hn::LoadU(d, output(c) + i), before), d, output(0) + i);
     }
   }
   if (seen) l += std::exp(sink - m);
-  unpack_row(packing, l == 0 ? 0.0f : 1 / l, o, out);
+  unpack_row(packing, l == 0 ? 0.0f : 1 / l, output(0), out);
   *running_max = l == 0 ? 0.0f : m;
   *running_sum = l;
 }
@@ -286,7 +289,7 @@ inline void combine_ranges(const ForwardCall& call, const DecodeLayout& layout, 
     const int64_t stat = (batch * call.shape.query_heads + head) * queries + i;
     const float sink =
         call.options.sinks ? call.options.sinks[head] : -std::numeric_limits<float>::infinity();
-    combine_row(call, layout, chunk, ranges, r, base, sink, call.out.row(batch, i, head),
+    combine_row(layout, call.packing(), chunk, ranges, r, sink, base, call.out.row(batch, i, head),
                 call.running_max + stat, call.running_sum + stat);
   }
 }

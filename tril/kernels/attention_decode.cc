@@ -21,8 +21,9 @@ DecodeLayout::DecodeLayout(const Problem& p, int threads) {
   const int64_t stride = p.packing().stride, heads = checked_multiply(p.shape.batch, p.shape.kv_heads);
   const int64_t chunks = checked_multiply(heads, divide_up(p.shape.key_length, kDecodeKeys * kDecodeRange));
   rows = p.shape.query_length * p.group();
+  statistics = round_up(rows, kPad);
   starts = c.take(p.shape.batch + 1, sizeof(int64_t) / sizeof(float));
-  for (int64_t* offset : {&maximum, &sum}) *offset = c.take(chunks, rows);
+  for (int64_t* offset : {&maximum, &sum}) *offset = c.take(chunks, statistics);
   output = c.take(chunks, checked_multiply(rows, stride));
   workers = c.used;
   Cursor w;

@@ -22,7 +22,7 @@ namespace tril::attention::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows handled together: 4 x 4 sums, 4 keys and a query fit in 32 registers, half of them in 16.
-constexpr int kDecodeRows = kBlockRows == 8 ? 4 : 2;
+constexpr int kDecodeRows = (HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64) ? 4 : 2;
 
 // The keys or values of a block, unpacked or where the caller has them. While they are computed with, those
 // `ahead` elements further are asked for: 0 asks for nothing new.
@@ -98,7 +98,8 @@ HWY_INLINE void scores_of_four(const Packing& packing, const Element* key, const
   for (int r = 0; r < kRows; ++r) store_sums_of_lanes(sum[r], scores + r * kDecodeKeys);
 }
 
-// scores[r][k] = q_r . k_k of kRows rows and `count` keys; the last four keys may be the last one repeated.
+// scores[r][k] = q_r . k_k of kRows rows and `count` keys; the last four are filled up
+// with keys that were there before: what they give is not read.
 template <int kRows, class Element>
 HWY_INLINE void scores_of_rows(const Packing& packing, int64_t count, const BlockRows<Element>& keys,
                                const float* queries, float* scores) {
@@ -107,14 +108,14 @@ HWY_INLINE void scores_of_rows(const Packing& packing, int64_t count, const Bloc
   for (; k + 4 <= count; k += 4)
     scores_of_four<kRows>(packing, keys.row(k), steps, keys.ahead, queries, scores + k);
   if (k == count) return;
-  const int64_t last = (count - 1 - k) * keys.stride;
-  const int64_t fewer[3] = {std::min(steps[0], last), std::min(steps[1], last), last};
+  const int64_t left = count - k;  // 1 to 3
+  const int64_t fewer[3] = {left > 1 ? steps[0] : 0, left > 2 ? steps[1] : 0, 0};
   scores_of_four<kRows>(packing, keys.row(k), fewer, keys.ahead, queries, scores + k);
 }
 
 // output[r] += sum_k p[r][k] v_k, kVectors vectors of the head from `column` on.
 template <int kRows, int kVectors, class Element>
-HWY_INLINE void add_columns(int64_t count, int64_t stride, const float* p, BlockRows<Element> values,
+HWY_INLINE void add_columns(int64_t count, int64_t stride, const float* p, const BlockRows<Element>& values,
                             int64_t column, float* output) {
   const Floats d;
   Vector sum[kRows][kVectors];
@@ -144,9 +145,10 @@ HWY_INLINE void add_columns(int64_t count, int64_t stride, const float* p, Block
   }
 }
 
+// The same of all columns.
 template <int kRows, class Element>
-HWY_INLINE void add_rows(const Packing& packing, int64_t count, const float* p, BlockRows<Element> values,
-                         float* output) {
+HWY_INLINE void add_rows(const Packing& packing, int64_t count, const float* p,
+                         const BlockRows<Element>& values, float* output) {
   int64_t column = 0;
   for (; column + 4 * kLanes <= packing.width; column += 4 * kLanes)
     add_columns<kRows, 4>(count, packing.stride, p, values, column, output);
@@ -163,7 +165,7 @@ HWY_INLINE void in_blocks_of_rows(int64_t first, int64_t rows, Body body) {
 
 // packed (count, stride) = rows, as floats with zeros behind.
 template <class Element>
-void unpack_block(const Packing& packing, BlockRows<Element> rows, int64_t count, float* packed) {
+void unpack_block(const Packing& packing, const BlockRows<Element>& rows, int64_t count, float* packed) {
   const Floats d;
   const int64_t whole = packing.head_size / kLanes * kLanes;
   for (int64_t k = 0; k < count; ++k, packed += packing.stride) {
