@@ -144,7 +144,7 @@ class Decode {
 
   // s_rk of all rows and keys of the block.
   void score(const KeyBlock& block) const {
-    with_rows(call_.key, block, layout_.rows > kDecodeRows, [&](auto keys) {
+    with_rows(call_.key, block, layout_.rows > kUnpackedRows, [&](auto keys) {
       in_blocks_of_rows<kDecodeRows>(0, layout_.rows, [&](auto rows, int64_t r) HWY_ATTR {
         scores_of_rows<rows()>(packing_, block.count, keys, at(layout_.queries) + r * packing_.stride,
                                at(layout_.scores) + r * kDecodeKeys);
@@ -221,7 +221,7 @@ class Decode {
   // may be NaN.
   void add_values(const KeyBlock& block, bool hidden) const {
     const float* const p = at(layout_.scores);
-    with_rows(call_.value, block, hidden || layout_.rows > kDecodeRows, [&](auto values) {
+    with_rows(call_.value, block, hidden || layout_.rows > kUnpackedRows, [&](auto values) {
       if (hidden) return add_visible(block);
       in_blocks_of_rows<kDecodeRows>(0, layout_.rows, [&](auto rows, int64_t r) HWY_ATTR {
         add_rows<rows()>(packing_, block.count, p + r * kDecodeKeys, values, output_ + r * packing_.stride);

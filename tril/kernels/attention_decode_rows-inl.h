@@ -24,6 +24,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Rows handled together: 4 x 4 sums, 4 keys and a query fit in 32 registers, half of them in 16.
 constexpr int kDecodeRows = (HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64) ? 4 : 2;
 
+// With more rows than this a block is unpacked first: they read it again and again.
+constexpr int64_t kUnpackedRows = 4;
+
 // The keys or values of a block, unpacked or where the caller has them. While they are computed with, those
 // `ahead` elements further are asked for: 0 asks for nothing new.
 template <class Element>
@@ -33,12 +36,13 @@ struct BlockRows {
   const Element* row(int64_t k) const { return data + k * stride; }
 };
 
-// Brings what lies `ahead` elements further into the second cache: more lines can be on their way there than
-// to the first.
+// Brings the cache line that lies `ahead` elements after row[i] into the second cache, where more lines can
+// be on their way than to the first. Once for each line: i steps by kLanes.
 template <class Element>
-HWY_INLINE void ask_for(const Element* at, int64_t ahead) {
-  const uintptr_t address = reinterpret_cast<uintptr_t>(at) + static_cast<uintptr_t>(ahead) * sizeof(Element);
-  __builtin_prefetch(reinterpret_cast<const void*>(address), 0, 2);
+HWY_INLINE void ask_for(const Element* row, int64_t i, int64_t ahead) {
+  if (kLanes % kLine<Element> != 0 && i % kLine<Element> != 0) return;
+  const auto further = static_cast<uintptr_t>(i + ahead) * sizeof(Element);
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(row) + further), 0, 2);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -86,7 +90,7 @@ HWY_INLINE void scores_of_four(const Packing& packing, const Element* key, const
   }
   for (int64_t j = 0; j < packing.width; j += kLanes) {
     const Vector x[4] = {load(key + j), load(key1 + j), load(key2 + j), load(key3 + j)};
-    for (const Element* const at : {key, key1, key2, key3}) ask_for(at + j, ahead);
+    for (const Element* const at : {key, key1, key2, key3}) ask_for(at, j, ahead);
     HWY_UNROLL(4)
     for (int r = 0; r < kRows; ++r) {
       const Vector q = hn::LoadU(d, queries + r * packing.stride + j);
@@ -129,7 +133,7 @@ HWY_INLINE void add_columns(int64_t count, int64_t stride, const float* p, const
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
       x[v] = load(values.row(k) + column + v * kLanes);
-      ask_for(values.row(k) + column + v * kLanes, values.ahead);
+      ask_for(values.row(k) + column, v * kLanes, values.ahead);
     }
     HWY_UNROLL(4)
     for (int r = 0; r < kRows; ++r) {
@@ -172,7 +176,7 @@ void unpack_block(const Packing& packing, const BlockRows<Element>& rows, int64_
     const Element* const row = rows.row(k);
     for (int64_t i = 0; i < whole; i += kLanes) {
       hn::StoreU(load(row + i), d, packed + i);
-      ask_for(row + i, rows.ahead);
+      ask_for(row, i, rows.ahead);
     }
     for (int64_t i = whole; i < packing.head_size; ++i) packed[i] = to_float(row[i]);
     std::fill(packed + packing.head_size, packed + packing.width, 0.0f);

@@ -109,6 +109,23 @@ void forward(Executor& executor, const ForwardCall& call, float* workspace) {
   });
 }
 
+void backward(Executor& executor, const BackwardCall& call, float* workspace) {
+  const int64_t size = BackwardLayout(call).size;
+  executor.run(call.shape.batch * call.shape.kv_heads, [&](int64_t chunk, int worker) {
+    const SubnormalsAreZero scope;
+    HWY_DYNAMIC_DISPATCH(run_backward_chunk)(call, chunk, workspace + worker * size);
+  });
+}
+
+void write_weights(const WeightsCall& call, int64_t batch, int64_t head, float* weights) {
+  std::vector<float> workspace(static_cast<size_t>(ForwardLayout(call).size));
+  const SubnormalsAreZero scope;
+  for (int64_t t = 0; t < call.query_tiles(); ++t) {
+    HWY_DYNAMIC_DISPATCH(run_weights)
+    (call, batch, head, t, workspace.data(), weights + t * kTile * call.shape.key_length);
+  }
+}
+
 void refuse_lengths(const char* function, const AttentionOptions& options) {
   check_use(options.lengths == nullptr,
             "{}: lengths are for attention_forward alone; mask padding with documents", function);
@@ -135,31 +152,19 @@ void attention_backward(Executor& executor, const AttentionShape& shape, const A
                         ConstHeadView query, ConstHeadView key, ConstHeadView value, ConstHeadView out,
                         const float* running_max, const float* running_sum, ConstHeadView dout,
                         HeadView dquery, HeadView dkey, HeadView dvalue, float* workspace, float* dsinks) {
-  using namespace attention;
   check_attention(shape, options);
-  refuse_lengths("attention_backward", options);
-  const BackwardCall call{{shape, options}, query, key,    value, out,    running_max,
-                          running_sum,      dout,  dquery, dkey,  dvalue, dsinks};
-  const int64_t size = BackwardLayout(call).size;
-  executor.run(shape.batch * shape.kv_heads, [&](int64_t chunk, int worker) {
-    const SubnormalsAreZero scope;
-    HWY_DYNAMIC_DISPATCH(run_backward_chunk)(call, chunk, workspace + worker * size);
-  });
+  attention::refuse_lengths("attention_backward", options);
+  const attention::BackwardCall call{{shape, options}, query, key,    value, out,    running_max,
+                                     running_sum,      dout,  dquery, dkey,  dvalue, dsinks};
+  attention::backward(executor, call, workspace);
 }
 
 void attention_weights(const AttentionShape& shape, const AttentionOptions& options, ConstHeadView query,
                        ConstHeadView key, const float* running_max, const float* running_sum, int64_t batch,
                        int64_t head, float* weights) {
-  using namespace attention;
   check_attention(shape, options);
-  refuse_lengths("attention_weights", options);
-  const WeightsCall call{{shape, options}, query, key, running_max, running_sum};
-  std::vector<float> workspace(static_cast<size_t>(ForwardLayout(call).size));
-  const SubnormalsAreZero scope;
-  for (int64_t t = 0; t < call.query_tiles(); ++t) {
-    HWY_DYNAMIC_DISPATCH(run_weights)
-    (call, batch, head, t, workspace.data(), weights + t * kTile * shape.key_length);
-  }
+  attention::refuse_lengths("attention_weights", options);
+  attention::write_weights({{shape, options}, query, key, running_max, running_sum}, batch, head, weights);
 }
 
 }  // namespace tril
