@@ -1,4 +1,4 @@
-// Everything of the library in one include. Attention alone: tril/kernels/attention.h.
+// Everything of the library in one include. Attention alone: tril/attention.h.
 #pragma once
 
 #include "tril/data/documents.h"

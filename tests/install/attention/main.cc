@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "tril/kernels/attention.h"
+#include "tril/attention.h"
 
 int main() {
   const tril::AttentionShape shape{
