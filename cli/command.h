@@ -26,6 +26,7 @@ struct Command {
 int train_command(const Arguments&);
 int generate_command(const Arguments&);
 int logits_command(const Arguments&);
+int attention_command(const Arguments&);
 int info_command(const Arguments&);
 int corpus_command(const Arguments&);
 int doctor_command(const Arguments&);

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
 #include "tril/interop/model_folder.h"
@@ -50,10 +51,7 @@ int logits_command(const Arguments& words) {
   check_use(line.given("--tokens") != line.given("--text"), "tril logits: give either --tokens or --text");
   check_use(!out.empty(), "tril logits: no --out FILE given");
   check_use(out != "-", "tril logits: --out needs a file; safetensors cannot be written to standard output");
-  std::error_code missing;
-  check_use(!std::filesystem::exists(out, missing) ||
-                !std::filesystem::equivalent(std::filesystem::absolute(out).parent_path(), folder, missing),
-            "--out {}: this is a file of the model; give another name", out);
+  refuse_file_of_model(out, folder);
 
   LoadedModel loaded = load_model_folder(folder);
   std::vector<int32_t> tokens = parse_tokens(token_text);

@@ -38,6 +38,7 @@ endif()
 
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(PNG REQUIRED)
 find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
 add_library(tril_pcre2 INTERFACE IMPORTED)
 target_link_libraries(tril_pcre2 INTERFACE ${PCRE2_LIBRARY})

@@ -63,6 +63,7 @@ tril_folder(data LINK tril_text)
 tril_folder(train LINK tril_nn tril_data PRIVATE nlohmann_json::nlohmann_json)
 tril_folder(generate LINK tril_nn tril_text)
 tril_folder(interop LINK tril_train tril_generate PRIVATE nlohmann_json::nlohmann_json)
+tril_folder(report LINK tril_interop PRIVATE nlohmann_json::nlohmann_json PNG::PNG)
 
 # The whole library: what find_package(tril) users link.
 add_library(tril INTERFACE)

@@ -7,5 +7,6 @@
 #include "tril/generate/generate.h"
 #include "tril/interop/model_folder.h"
 #include "tril/nn/session.h"
+#include "tril/report/attention_report.h"
 #include "tril/text/tokenizer.h"
 #include "tril/train/trainer.h"

@@ -1,0 +1,44 @@
+// Attention weights as a file for people or programs. Query: the token that looks; key: the token looked at.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "tril/base/function_ref.h"
+#include "tril/report/attention_probe.h"
+
+namespace tril {
+
+struct AttentionReport {
+  std::string model;                // its name, for titles
+  std::vector<int32_t> ids;         // (T)
+  std::vector<std::string> tokens;  // (T): the bytes of each
+  std::vector<int64_t> layers;      // those to show, ascending
+  std::vector<int64_t> heads;
+  int64_t maps() const { return static_cast<int64_t>(layers.size() * heads.size()); }
+};
+
+// Takes a file piece by piece.
+using ReportSink = FunctionRef<void(std::string_view)>;
+
+// One object: model, layers, heads, ids, tokens (a byte that is no whole character as \xNN), and `weights`:
+// for each layer and head its rows, query i with the keys 0 to i. Each number is the shortest that is this
+// float.
+void write_attention_json(const AttentionReport& report, AttentionProbe& probe, ReportSink sink);
+
+// layer,head,query,key,weight; one line for each key up to the query.
+void write_attention_csv(const AttentionReport& report, AttentionProbe& probe, ReportSink sink);
+
+// A page that needs nothing but itself. Throws kUse with the size if it would exceed kMostPageBytes.
+inline constexpr int64_t kMostPageBytes = 64'000'000;
+void write_attention_html(const AttentionReport& report, AttentionProbe& probe, ReportSink sink);
+
+// The maps side by side, a row for each layer, a column for each head, kPngGap pixels around each; a weight
+// is a square of png_scale(T) pixels. Throws kUse with the size if it would have more than kMostPngPixels.
+inline constexpr int64_t kPngGap = 4;
+inline constexpr int64_t kMostPngPixels = 100'000'000;
+int64_t png_scale(int64_t time);
+std::array<uint8_t, 3> heat_color(float weight);  // red, green, blue
+void write_attention_png(const AttentionReport& report, AttentionProbe& probe, ReportSink sink);
+
+}  // namespace tril
