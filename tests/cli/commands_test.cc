@@ -170,7 +170,8 @@ TEST_F(Commands, HelpShowsExamplesFirst) {
   const Result help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("tril train book.txt"), std::string::npos);
-  for (const char* command : {"train", "generate", "info", "logits", "corpus", "doctor", "bench"}) {
+  for (const char* command :
+       {"train", "generate", "attention", "info", "logits", "corpus", "doctor", "bench"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command), std::string::npos) << command;
     const Result own = run({command, "--help"});
     EXPECT_EQ(own.code, 0);

@@ -7,7 +7,7 @@ const char* const kAttentionBody = R"html(
 tells that one's weight; again, or Escape, lets go. Arrow keys move.</p>
 </section>
 <section>
-<div class="bar"><h2>One map, enlarged</h2>
+<div class="bar"><h2><span class="which"></span>, enlarged</h2>
 <div><div id="scale"></div><div class="ticks"><span style="left:0">0</span><span style="left:31.6%">10 %</span>
 <span style="left:70.7%">50 %</span><span style="left:100%">100 %</span></div></div></div>
 <div id="large"><canvas></canvas><div id="row" hidden></div></div>

@@ -78,7 +78,7 @@ void write_attention_html(const AttentionReport& report, AttentionProbe& probe, 
       "earlier "
       "one.</p></header>\n<main>\n<div class=\"column\">\n<section>\n<div class=\"bar\"><h2>The text, as "
       "read by "
-      "<span id=\"which\"></span></h2></div>\n<noscript><p>This page draws with JavaScript, which is off "
+      "<span class=\"which\"></span></h2></div>\n<noscript><p>This page draws with JavaScript, which is off "
       "here.</p></noscript>\n<div id=\"text\">",
       name, plural(time, "token"), plural(static_cast<int64_t>(report.layers.size()), "layer"),
       plural(static_cast<int64_t>(report.heads.size()), "head")));

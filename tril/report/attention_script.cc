@@ -99,7 +99,8 @@ function select(m) {
   selected = m;
   grid.querySelectorAll('button').forEach((each, k) => each.setAttribute('aria-pressed', k === m));
   mean.setAttribute('aria-pressed', m < 0);
-  find('which').textContent = m < 0 ? `mean of ${maps.length} heads` : nameOf(m);
+  const words = m < 0 ? `mean of ${maps.length} heads` : nameOf(m);
+  document.querySelectorAll('.which').forEach(each => { each.textContent = words; });
   draw(canvas, current(), 1024);
   shade();
 }
