@@ -13,6 +13,8 @@ namespace tril::cli {
 
 struct BenchOptions {
   std::string preset;
+  std::string arch;    // of step, instead of the preset's
+  std::string model;   // of generate
   double seconds = 2;  // for each measurement
   bool json = false;
 };
@@ -50,5 +52,6 @@ void bench_attention(const BenchOptions& options, Executor& executor);
 // One new token at the end of a key/value cache: how fast the cache is read.
 void bench_decode(const BenchOptions& options, Executor& executor);
 void bench_step(const BenchOptions& options, Executor& executor);
+void bench_generate(const BenchOptions& options, Executor& executor);
 
 }  // namespace tril::cli

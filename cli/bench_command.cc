@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kExamples =
     "  tril bench step --preset char-4x128       whole training steps\n"
+    "  tril bench generate runs/book             prompts read and tokens written in a second\n"
     "  tril bench attention --json               one JSON object a shape\n"
     "  tril bench matmul --preset gpt2-b4t256    the products of a step";
 
@@ -76,24 +77,31 @@ void BenchTable::row(const Json& values) {
 
 int bench_command(const Arguments& words) {
   std::string what;
-  BenchOptions options{.preset = ""};
+  BenchOptions options;
   int64_t threads = 0;
   CommandLine line(
       "bench",
-      "Measures matrix products, attention or whole training steps; medians, and the part of this\n"
+      "Measures matrix products, attention, training steps or generation; medians, and the part of this\n"
       "machine's peak of fused multiply-adds, measured in the same run.",
       kExamples);
-  line.positional("WHAT", what, "matmul, attention or step");
+  line.positional("WHAT", what, "matmul, attention, step or generate");
+  line.positional("MODEL", options.model, "of generate: folder of a model or a run");
   line.text("--preset", options.preset, "NAME", "sizes of matmul and step (char-4x128)");
+  line.text("--arch", options.arch, "NAME", "architecture of step: gpt, llama or classic (the preset's)");
   line.number("--seconds", options.seconds, {0.001, 3600}, "time for each measurement (2)");
   line.threads(threads);
   line.flag("--json", options.json, "one JSON object a line");
   if (!line.parse(words)) return 0;
-  const std::vector<std::string> names = {"matmul", "attention", "step"};
+  const std::vector<std::string> names = {"matmul", "attention", "step", "generate"};
   check_use(std::count(names.begin(), names.end(), what) == 1,
-            "tril bench: '{}' is not one of matmul, attention, step{}", what, suggestion(what, names));
-  check_use(what != "attention" || options.preset.empty(),
-            "tril bench attention: --preset has no meaning here");
+            "tril bench: '{}' is not one of matmul, attention, step, generate{}", what,
+            suggestion(what, names));
+  check_use(options.preset.empty() || what == "matmul" || what == "step",
+            "tril bench {}: --preset has no meaning here", what);
+  check_use(options.arch.empty() || what == "step", "tril bench {}: --arch has no meaning here", what);
+  check_use((what == "generate") != options.model.empty(), "tril bench {}: {}", what,
+            options.model.empty() ? "no model given; usage: tril bench generate MODEL"
+                                  : "a model has no meaning here");
   if (options.preset.empty()) options.preset = "char-4x128";
 
   ThreadPool pool(static_cast<int>(threads));
@@ -103,6 +111,7 @@ int bench_command(const Arguments& words) {
     bench_decode(options, pool);
   }
   if (what == "step") bench_step(options, pool);
+  if (what == "generate") bench_generate(options, pool);
   return 0;
 }
 

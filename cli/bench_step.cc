@@ -10,6 +10,10 @@ namespace tril::cli {
 void bench_step(const BenchOptions& options, Executor& executor) {
   const Preset& preset = find_preset(options.preset);
   TrainOptions o = preset.options;
+  if (!options.arch.empty()) {
+    o.arch = options.arch;
+    o.qkv_bias.clear();  // the preset's own change of its architecture
+  }
   o.steps = 1 << 30;
   o.learning_rate = 3e-4f;
   o.schedule = "constant";
@@ -47,6 +51,7 @@ void bench_step(const BenchOptions& options, Executor& executor) {
   const double gflops = config.training_flops(o.batch, config.context) / whole * 1e-9;
   BenchTable(options.json)
       .row({{"preset", preset.name},
+            {"arch", config.architecture()},
             {"parameters", config.parameter_count()},
             {"tokens_per_s", static_cast<double>(o.batch * config.context) / whole},
             {"gflops", gflops},

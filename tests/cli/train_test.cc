@@ -72,6 +72,11 @@ TEST_F(Train, TheBlocksOfOtherModels) {
     EXPECT_EQ(again.code, 0) << again.err;
     const Result text = run({"generate", out, "--prompt", "The", "--max-tokens", "20"});
     EXPECT_EQ(text.code, 0) << text.err;
+    const Result bench = run({"bench", "generate", out, "--seconds", "0.01", "--json"});
+    ASSERT_EQ(bench.code, 0) << bench.err;
+    EXPECT_GT(parse_json(bench.out.substr(0, bench.out.find('\n')))["decode_tokens_per_s"], 0);
+    const Result half = run({"generate", out, "--prompt", "The", "--cache", "bf16", "--max-tokens", "20"});
+    EXPECT_EQ(half.code, 0) << half.err;
     const Result info = run({"info", out});
     EXPECT_EQ(info.code, 0) << info.err;
   };

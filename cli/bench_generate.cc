@@ -1,0 +1,45 @@
+#include <algorithm>
+
+#include "cli/bench.h"
+#include "tril/generate/generate.h"
+#include "tril/interop/model_folder.h"
+
+namespace tril::cli {
+
+void bench_generate(const BenchOptions& options, Executor& executor) {
+  const LoadedModel loaded = load_model_folder(options.model);
+  const TransformerConfig& config = loaded.config;
+  // A prompt that fills half of the context, at most 512 tokens, and as many tokens after it.
+  const int64_t time = std::clamp<int64_t>(config.context / 2, 1, 512);
+  std::vector<int32_t> tokens;
+  const RandomStream random(1, "bench tokens");
+  for (int64_t i = 0; i < time; ++i)
+    tokens.push_back(static_cast<int32_t>(
+        random.below(static_cast<uint64_t>(i), static_cast<uint64_t>(config.vocabulary))));
+  BenchTable table(options.json);
+  for (const DType cache : {DType::kF32, DType::kBF16}) {
+    Decoder decoder(*loaded.model, executor, cache);
+    const double prefill = median_seconds(options.seconds / 2, [&] {
+      decoder.reset();
+      decoder.append(tokens);
+    });
+    // One token at a time from half of the context to its end, and again.
+    const double token = median_seconds(options.seconds / 2, [&] {
+      if (decoder.length() >= config.context) {
+        decoder.reset();
+        decoder.append(tokens);
+      }
+      decoder.append(std::span(tokens).first(1));
+    });
+    table.row({{"model", options.model},
+               {"cache", std::string(dtype_info(cache).name)},
+               {"parameters", config.parameter_count()},
+               {"prompt_tokens", time},
+               {"prefill_tokens_per_s", static_cast<double>(time) / prefill},
+               {"decode_tokens_per_s", 1 / token},
+               {"weights_gb_per_s", 4e-9 * static_cast<double>(config.matrix_parameters()) / token},
+               {"cache_bytes", decoder.cache_bytes()}});
+  }
+}
+
+}  // namespace tril::cli
