@@ -5,6 +5,7 @@
 
 #include "tril/base/error.h"
 #include "tril/kernels/attention_decode.h"
+#include "tril/kernels/attention_rounds.h"
 
 namespace tril {
 namespace attention {
@@ -87,11 +88,16 @@ BackwardLayout::BackwardLayout(const Problem& p) {
   for (int64_t* offset : {&queries_across, &douts_across}) {
     *offset = c.take(p.query_tiles(), packing.width * kTileStride);
   }
-  outs = c.take(kTile, packing.stride);
-  outs_across = c.take(packing.width, kTileStride);
   keys_poison = c.take(p.key_tiles());
   for (int64_t* offset : {&queries_poison, &douts_poison}) *offset = c.take(p.query_tiles());
   for (int64_t* offset : {&maximum, &inverse_sum, &delta}) *offset = c.take(query_rows);
+  size = c.used + kPad;  // room for aligned()
+}
+
+BackwardTiles::BackwardTiles(const Packing& packing) {
+  Cursor c;
+  outs = c.take(kTile, packing.stride);
+  outs_across = c.take(packing.width, kTileStride);
   for (int64_t* offset : {&weights, &dscores, &keep, &slopes}) *offset = c.take(kTile, kTileStride);
   size = c.used + kPad;  // room for aligned()
 }
@@ -155,7 +161,7 @@ int64_t attention_forward_workspace(const AttentionShape& shape, int threads) {
 
 int64_t attention_workspace(const AttentionShape& shape, int threads) {
   return std::max(attention_forward_workspace(shape, threads),
-                  checked_multiply(attention::BackwardLayout(attention::Problem(shape, {})).size, threads));
+                  attention::BackwardSpace(attention::Problem(shape, {}), threads).size());
 }
 
 }  // namespace tril

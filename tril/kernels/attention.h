@@ -86,7 +86,8 @@ struct AttentionOptions {
 // Throws kUse for impossible sizes or options, with their names and values.
 void check_attention(const AttentionShape& shape, const AttentionOptions& options);
 
-// Floats of workspace for forward or backward with `threads` workers. O(threads * (tile + T * D)).
+// Floats of workspace for forward or backward with `threads` workers. O(threads * (tile + T * D)); where
+// there are few heads of long rows, O(threads * tile + B * K * T * D).
 int64_t attention_workspace(const AttentionShape& shape, int threads);
 // The same for forward alone: O(threads * tile), and D floats for each query row and 256 keys where Tq <= 4.
 int64_t attention_forward_workspace(const AttentionShape& shape, int threads);
@@ -105,8 +106,9 @@ void attention_forward(Executor& executor, const AttentionShape& shape, const At
 // With delta_i = do_i . o_i:  dp_ij = do_i . v_j,  ds_ij = p_ij (dp_ij - delta_i),
 //   dq_i = scale sum_j ds_ij k_j,   dk_j = scale sum_i ds_ij q_i,   dv_j = sum_i p_ij do_i.
 // with softcap ds_ij also times 1 - tanh^2 of the score before it; dsink_h = -sum_i exp(sink_h - m_i) / l_i
-// delta_i. Overwrites dquery, dkey, dvalue and, unless null, dsinks (B, H), to be summed over B. One thread
-// owns a (batch, key/value head): bit-equal for any thread count.
+// delta_i. Overwrites dquery, dkey, dvalue and, unless null, dsinks (B, H), to be summed over B. No two
+// threads add to the same sums at a time, and the order of additions is fixed: bit-equal for any thread
+// count.
 void attention_backward(Executor& executor, const AttentionShape& shape, const AttentionOptions& options,
                         ConstHeadView query, ConstHeadView key, ConstHeadView value, ConstHeadView out,
                         const float* running_max, const float* running_sum, ConstHeadView dout,

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "tril/kernels/attention_forward-inl.h"
+#include "tril/kernels/attention_rounds.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
@@ -57,83 +58,125 @@ inline void rows_dot(int64_t head_size, int64_t queries, const float* a, const f
   }
 }
 
-// rows[t] of one head = factor * packed[t].
-inline void unpack_rows(HeadView rows, int64_t batch, int64_t head, int64_t count, const Packing& packing,
-                        float factor, const float* packed) {
-  for (int64_t t = 0; t < count; ++t)
+// rows[t] of one head = factor * packed[t], for the rows of a tile.
+inline void unpack_rows(HeadView rows, int64_t batch, int64_t head, int64_t tile, int64_t length,
+                        const Packing& packing, float factor, const float* packed) {
+  for (int64_t t = tile * kTile; t < std::min(length, (tile + 1) * kTile); ++t)
     unpack_row(packing, factor, packed + t * packing.stride, rows.row(batch, t, head));
 }
 
 class Backward {
  public:
-  Backward(const BackwardCall& call, float* workspace)
-      : call_(call), layout_(call), base_(aligned(workspace)), packing_(call.packing()) {}
+  // head_space (BackwardLayout) belongs to the key/value head, tile_space (BackwardTiles) to the worker.
+  Backward(const BackwardCall& call, int64_t batch, int64_t kv_head, float* head_space, float* tile_space)
+      : call_(call),
+        batch_(batch),
+        kv_head_(kv_head),
+        layout_(call),
+        base_(aligned(head_space)),
+        packing_(call.packing()),
+        tiles_(packing_),
+        tile_base_(aligned(tile_space)) {}
 
-  // One key/value head, for all query heads that share it: nobody else writes its dkey and dvalue.
-  void run(int64_t batch, int64_t kv_head) {
-    const int64_t keys = call_.shape.key_length;
-    for (int64_t t = 0; t < call_.key_tiles(); ++t) pack_keys(batch, kv_head, t);
-    clear(at(layout_.dkeys), keys * packing_.stride);
-    clear(at(layout_.dvalues), keys * packing_.stride);
-    for (int64_t g = 0; g < call_.group(); ++g) query_head(batch, kv_head * call_.group() + g);
-    unpack_rows(call_.dkey, batch, kv_head, keys, packing_, call_.scale, at(layout_.dkeys));
-    unpack_rows(call_.dvalue, batch, kv_head, keys, packing_, 1.0f, at(layout_.dvalues));
+  // All of one key/value head: nobody else writes its dkey and dvalue.
+  void run() {
+    const TileRange keys{0, call_.key_tiles()}, queries{0, call_.query_tiles()};
+    for (int64_t t = 0; t < keys.last; ++t) pack_keys(t);
+    for (int64_t head = kv_head_ * call_.group(); head < (kv_head_ + 1) * call_.group(); ++head) {
+      for (int64_t t = 0; t < queries.last; ++t) pack_queries(head, t);
+      visit(head, keys, queries);
+      for (int64_t t = 0; t < queries.last; ++t) unpack_queries(head, t);
+    }
+    for (int64_t t = 0; t < keys.last; ++t) unpack_keys(t);
+  }
+
+  // One of the pieces of the same.
+  void run(const Rounds& rounds, const BackwardStep& step, int64_t index) {
+    const int64_t head = kv_head_ * call_.group() + step.member;
+    switch (step.kind) {
+      case BackwardStep::kPackKeys:
+        return pack_keys(index);
+      case BackwardStep::kPackQueries:
+        return pack_queries(head, index);
+      case BackwardStep::kUnpackQueries:
+        return unpack_queries(head, index);
+      case BackwardStep::kUnpackKeys:
+        return unpack_keys(index);
+      case BackwardStep::kVisit:
+        break;
+    }
+    const Pair pair = rounds.pair(step.round, index);
+    visit(head, rounds.keys(pair.keys), rounds.queries(pair.queries));
+    if (rounds.near || step.round == 0) return;
+    visit(head, rounds.keys(pair.queries), rounds.queries(pair.keys));
   }
 
  private:
   float* at(int64_t offset) const { return base_ + offset; }
+  float* tile_at(int64_t offset) const { return tile_base_ + offset; }
   int64_t across_tile() const { return packing_.width * kTileStride; }
 
-  void pack_keys(int64_t batch, int64_t kv_head, int64_t t) {
+  void pack_keys(int64_t t) {
     const int64_t first = t * kTile, count = std::min(kTile, call_.shape.key_length - first);
-    at(layout_.keys_poison)[t] = pack_rows(call_.key, batch, kv_head, first, count, packing_,
+    at(layout_.keys_poison)[t] = pack_rows(call_.key, batch_, kv_head_, first, count, packing_,
                                            at(layout_.keys) + first * packing_.stride);
-    pack_rows(call_.value, batch, kv_head, first, count, packing_,
+    pack_rows(call_.value, batch_, kv_head_, first, count, packing_,
               at(layout_.values) + first * packing_.stride);
+    for (const int64_t sums : {layout_.dkeys, layout_.dvalues})
+      clear(at(sums) + first * packing_.stride, count * packing_.stride);
   }
 
-  void query_head(int64_t batch, int64_t head) {
-    for (int64_t t = 0; t < call_.query_tiles(); ++t) pack_queries(batch, head, t);
-    if (call_.options.sinks != nullptr && call_.dsinks != nullptr) sink_gradient(batch, head);
-    clear(at(layout_.dqueries), call_.query_tiles() * kTile * packing_.stride);
-    for (int64_t block = 0; block < call_.key_tiles(); block += kBackwardBlock) {
-      const int64_t block_end = std::min(call_.key_tiles(), block + kBackwardBlock);
-      for (int64_t t = 0; t < call_.query_tiles(); ++t) {
+  void unpack_keys(int64_t t) {
+    const int64_t length = call_.shape.key_length;
+    unpack_rows(call_.dkey, batch_, kv_head_, t, length, packing_, call_.scale, at(layout_.dkeys));
+    unpack_rows(call_.dvalue, batch_, kv_head_, t, length, packing_, 1.0f, at(layout_.dvalues));
+  }
+
+  void unpack_queries(int64_t head, int64_t t) {
+    unpack_rows(call_.dquery, batch_, head, t, call_.shape.query_length, packing_, call_.scale,
+                at(layout_.dqueries));
+    if (t == 0 && call_.options.sinks != nullptr && call_.dsinks != nullptr) sink_gradient(head);
+  }
+
+  void visit(int64_t head, TileRange keys, TileRange queries) {
+    for (int64_t block = keys.first; block < keys.last; block += kBackwardBlock) {
+      const int64_t block_end = std::min(keys.last, block + kBackwardBlock);
+      for (int64_t t = queries.first; t < queries.last; ++t) {
         for (int64_t k = block; k < block_end; ++k) {
-          const Tile tile = look(call_, batch, t, k);
-          if (tile.sight != Sight::kNone) visit(tile, batch, head);
+          const Tile tile = look(call_, batch_, t, k);
+          if (tile.sight != Sight::kNone) visit(tile, head);
         }
       }
     }
-    unpack_rows(call_.dquery, batch, head, call_.shape.query_length, packing_, call_.scale,
-                at(layout_.dqueries));
   }
 
   // q, do, their transposes, and per row m, 1 / l and delta = do . o. The sum over the head size runs in the
   // order of dp = do . v, so a row that saw one key has dp == delta and ds == 0, exactly.
-  void pack_queries(int64_t batch, int64_t head, int64_t t) {
+  void pack_queries(int64_t head, int64_t t) {
     const int64_t first = t * kTile, count = std::min(kTile, call_.shape.query_length - first);
     const int64_t padded = round_up(count, kPad);
     float* const queries = at(layout_.queries) + first * packing_.stride;
     float* const douts = at(layout_.douts) + first * packing_.stride;
     float* const douts_across = at(layout_.douts_across) + t * across_tile();
-    at(layout_.queries_poison)[t] = pack_rows(call_.query, batch, head, first, count, packing_, queries);
-    at(layout_.douts_poison)[t] = pack_rows(call_.dout, batch, head, first, count, packing_, douts);
+    at(layout_.queries_poison)[t] = pack_rows(call_.query, batch_, head, first, count, packing_, queries);
+    at(layout_.douts_poison)[t] = pack_rows(call_.dout, batch_, head, first, count, packing_, douts);
+    clear(at(layout_.dqueries) + first * packing_.stride, count * packing_.stride);
     clear(queries + count * packing_.stride, (padded - count) * packing_.stride);
     clear(douts + count * packing_.stride, (padded - count) * packing_.stride);
     transpose(queries, padded, packing_, call_.scale, at(layout_.queries_across) + t * across_tile());
     transpose(douts, padded, packing_, 1.0f, douts_across);
-    pack_rows(call_.out, batch, head, first, count, packing_, at(layout_.outs));
-    clear(at(layout_.outs) + count * packing_.stride, (padded - count) * packing_.stride);
-    transpose(at(layout_.outs), padded, packing_, 1.0f, at(layout_.outs_across));
-    rows_dot(packing_.head_size, padded, douts_across, at(layout_.outs_across), at(layout_.delta) + first);
-    const int64_t stats = (batch * call_.shape.query_heads + head) * call_.shape.query_length + first;
+    pack_rows(call_.out, batch_, head, first, count, packing_, tile_at(tiles_.outs));
+    clear(tile_at(tiles_.outs) + count * packing_.stride, (padded - count) * packing_.stride);
+    transpose(tile_at(tiles_.outs), padded, packing_, 1.0f, tile_at(tiles_.outs_across));
+    rows_dot(packing_.head_size, padded, douts_across, tile_at(tiles_.outs_across),
+             at(layout_.delta) + first);
+    const int64_t stats = (batch_ * call_.shape.query_heads + head) * call_.shape.query_length + first;
     load_softmax(call_.running_max + stats, call_.running_sum + stats, count, at(layout_.maximum) + first,
                  at(layout_.inverse_sum) + first);
   }
 
   // The sink's weight is exp(sink - m) / l and its dp is 0: dsink = -sum_i p_i delta_i.
-  void sink_gradient(int64_t batch, int64_t head) {
+  void sink_gradient(int64_t head) {
     double sum = 0;
     for (int64_t i = 0; i < call_.shape.query_length; ++i) {
       if (at(layout_.inverse_sum)[i] == 0) continue;  // no keys, and dout may be anything
@@ -141,28 +184,28 @@ class Backward {
           std::exp(call_.options.sinks[head] - at(layout_.maximum)[i]) * at(layout_.inverse_sum)[i];
       sum -= double{p} * at(layout_.delta)[i];
     }
-    call_.dsinks[batch * call_.shape.query_heads + head] = static_cast<float>(sum);
+    call_.dsinks[batch_ * call_.shape.query_heads + head] = static_cast<float>(sum);
   }
 
-  void visit(const Tile& tile, int64_t batch, int64_t head) {
+  void visit(const Tile& tile, int64_t head) {
     const int64_t query_tile = tile.query / kTile, key_tile = tile.key / kTile;
     const float* const keys = at(layout_.keys) + tile.key * packing_.stride;
     const float* const values = at(layout_.values) + tile.key * packing_.stride;
-    float *const p = at(layout_.weights), *const ds = at(layout_.dscores);
+    float *const p = tile_at(tiles_.weights), *const ds = tile_at(tiles_.dscores);
     // s = (scale * q) . k;  p = exp(s - m) / l
     scores_of(tile, packing_, keys, at(layout_.queries_across) + query_tile * across_tile(), p);
-    float* const slopes = call_.options.softcap > 0 ? at(layout_.slopes) : nullptr;
+    float* const slopes = call_.options.softcap > 0 ? tile_at(tiles_.slopes) : nullptr;
     if (call_.reshapes_scores()) reshape_scores(tile, call_.options, head, p, slopes);
     recompute_weights(tile, at(layout_.maximum) + tile.query, at(layout_.inverse_sum) + tile.query, p);
     // dp = do . v;  ds = p (dp - delta), with dropout p (keep * dp - delta)
     scores_of(tile, packing_, values, at(layout_.douts_across) + query_tile * across_tile(), ds);
     const bool dropout = call_.options.dropout > 0;
     if (dropout) {
-      draw_dropout(call_.options, tile, batch * call_.shape.query_heads + head, at(layout_.keep));
-      apply_dropout(tile, at(layout_.keep), ds);
+      draw_dropout(call_.options, tile, batch_ * call_.shape.query_heads + head, tile_at(tiles_.keep));
+      apply_dropout(tile, tile_at(tiles_.keep), ds);
     }
     softmax_backward(tile, p, at(layout_.delta) + tile.query, slopes, ds);
-    if (dropout) apply_dropout(tile, at(layout_.keep), p);
+    if (dropout) apply_dropout(tile, tile_at(tiles_.keep), p);
     // dv_j += p_ij do_i;  dk_j += ds_ij q_i;  dq_i += ds_ij k_j  (the scale comes last, in unpack_rows)
     add_over_queries(tile, at(layout_.douts_poison)[query_tile] != 0, packing_, p,
                      at(layout_.douts) + tile.query * packing_.stride,
@@ -175,9 +218,12 @@ class Backward {
   }
 
   const BackwardCall& call_;
+  const int64_t batch_, kv_head_;
   const BackwardLayout layout_;
   float* const base_;
   const Packing packing_;
+  const BackwardTiles tiles_;
+  float* const tile_base_;
 };
 
 // weights (queries of tile t, Tk) of one head, recomputed as above.
@@ -211,10 +257,6 @@ inline void weights_of_queries(const WeightsCall& call, int64_t batch, int64_t h
       }
     }
   }
-}
-
-inline void backward_chunk(const BackwardCall& call, int64_t chunk, float* workspace) {
-  Backward(call, workspace).run(chunk / call.shape.kv_heads, chunk % call.shape.kv_heads);
 }
 
 }  // namespace tril::attention::HWY_NAMESPACE

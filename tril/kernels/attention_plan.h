@@ -149,17 +149,24 @@ struct ForwardLayout {
   int64_t size;
 };
 
+// Of one key/value head and, one after another, the query heads that share it.
 struct BackwardLayout {
   explicit BackwardLayout(const Problem& problem);
   int64_t keys, values, dkeys, dvalues;  // (Tk, stride)
   int64_t queries, douts, dqueries;      // (Tq rounded up to tiles, stride)
   int64_t queries_across, douts_across;  // (query tiles, width, kTileStride)
-  int64_t outs, outs_across;             // (kTile, stride), (width, kTileStride)
   int64_t keys_poison;                   // (key tiles)
   int64_t queries_poison, douts_poison;  // (query tiles)
   int64_t maximum, inverse_sum, delta;   // (Tq rounded up to tiles)
-  int64_t weights, dscores, keep;        // (kTile, kTileStride), [key][query]
-  int64_t slopes;                        // the same: 1 - tanh^2 of the softcap
+  int64_t size;
+};
+
+// Of one worker.
+struct BackwardTiles {
+  explicit BackwardTiles(const Packing& packing);
+  int64_t outs, outs_across;       // (kTile, stride), (width, kTileStride)
+  int64_t weights, dscores, keep;  // (kTile, kTileStride), [key][query]
+  int64_t slopes;                  // the same: 1 - tanh^2 of the softcap
   int64_t size;
 };
 

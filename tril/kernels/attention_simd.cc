@@ -3,6 +3,7 @@
 
 #include "tril/base/error.h"
 #include "tril/kernels/attention_decode.h"
+#include "tril/kernels/attention_rounds.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/attention_simd.cc"
@@ -30,8 +31,16 @@ void run_combine_head(const ForwardCall& call, const DecodeLayout& layout, int64
   combine_head(call, layout, head, base);
 }
 
-void run_backward_chunk(const BackwardCall& call, int64_t chunk, float* workspace) {
-  backward_chunk(call, chunk, workspace);
+// Head `head` of batch * kv_heads.
+void run_backward_head(const BackwardCall& call, int64_t head, float* head_space, float* tile_space) {
+  const int64_t heads = call.shape.kv_heads;
+  Backward(call, head / heads, head % heads, head_space, tile_space).run();
+}
+
+void run_backward_step(const BackwardCall& call, const Rounds& rounds, const BackwardStep& step, int64_t head,
+                       int64_t index, float* head_space, float* tile_space) {
+  const int64_t heads = call.shape.kv_heads;
+  Backward(call, head / heads, head % heads, head_space, tile_space).run(rounds, step, index);
 }
 
 // The weights of the queries of tile t, computed as in backward: (its queries, Tk) at `weights`.
@@ -76,7 +85,8 @@ class SubnormalsAreZero {
 HWY_EXPORT(run_forward_chunk);
 HWY_EXPORT(run_decode_chunk);
 HWY_EXPORT(run_combine_head);
-HWY_EXPORT(run_backward_chunk);
+HWY_EXPORT(run_backward_head);
+HWY_EXPORT(run_backward_step);
 HWY_EXPORT(run_weights);
 
 namespace {
@@ -110,10 +120,24 @@ void forward(Executor& executor, const ForwardCall& call, float* workspace) {
 }
 
 void backward(Executor& executor, const BackwardCall& call, float* workspace) {
-  const int64_t size = BackwardLayout(call).size;
-  executor.run(call.shape.batch * call.shape.kv_heads, [&](int64_t chunk, int worker) {
-    const SubnormalsAreZero scope;
-    HWY_DYNAMIC_DISPATCH(run_backward_chunk)(call, chunk, workspace + worker * size);
+  const Rounds rounds(call);
+  const BackwardSpace space(call, executor.threads());
+  if (rounds.blocks == 1) {
+    executor.run(rounds.heads, [&](int64_t head, int worker) {
+      const SubnormalsAreZero scope;
+      HWY_DYNAMIC_DISPATCH(run_backward_head)
+      (call, head, space.of_head(workspace, worker), space.of_worker(workspace, worker));
+    });
+    return;
+  }
+  for_each_step(rounds, call.group(), [&](const BackwardStep& step, int64_t chunks) {
+    executor.run(rounds.heads * chunks, [&](int64_t chunk, int worker) {
+      const SubnormalsAreZero scope;
+      const int64_t head = chunk / chunks;
+      HWY_DYNAMIC_DISPATCH(run_backward_step)
+      (call, rounds, step, head, chunk % chunks, space.of_head(workspace, head),
+       space.of_worker(workspace, worker));
+    });
   });
 }
 
