@@ -70,7 +70,7 @@ ForwardLayout::ForwardLayout(const Problem& p) {
   const Packing packing = p.packing();
   const int64_t slots = p.block() * p.group();
   for (int64_t* offset : {&keys, &values, &rows}) *offset = c.take(kTile, packing.stride);
-  for (int64_t* offset : {&scores, &keep}) *offset = c.take(kTile, kTileStride);
+  scores = c.take(kTile, kTileStride);
   decay = c.take(kTile);
   queries = c.take(slots, packing.width * kTileStride);
   output = c.take(slots, kTile * packing.stride);

@@ -197,15 +197,16 @@ class Backward {
     float* const slopes = call_.options.softcap > 0 ? tile_at(tiles_.slopes) : nullptr;
     if (call_.reshapes_scores()) reshape_scores(tile, call_.options, head, p, slopes);
     recompute_weights(tile, at(layout_.maximum) + tile.query, at(layout_.inverse_sum) + tile.query, p);
-    // dp = do . v;  ds = p (dp - delta), with dropout p (keep * dp - delta)
+    // dp = do . v;  ds = p (keep dp - delta);  p = keep p, where keep = 1 without dropout
     scores_of(tile, packing_, values, at(layout_.douts_across) + query_tile * across_tile(), ds);
-    const bool dropout = call_.options.dropout > 0;
-    if (dropout) {
-      draw_dropout(call_.options, tile, batch_ * call_.shape.query_heads + head, tile_at(tiles_.keep));
-      apply_dropout(tile, tile_at(tiles_.keep), ds);
+    const float* const delta = at(layout_.delta) + tile.query;
+    if (call_.options.dropout > 0) {
+      float* const keep = tile_at(tiles_.keep);
+      draw_dropout(call_.options, tile, batch_ * call_.shape.query_heads + head, keep);
+      softmax_backward(tile, delta, slopes, WithKeep{keep}, p, ds);
+    } else {
+      softmax_backward(tile, delta, slopes, WithoutKeep(), p, ds);
     }
-    softmax_backward(tile, p, at(layout_.delta) + tile.query, slopes, ds);
-    if (dropout) apply_dropout(tile, tile_at(tiles_.keep), p);
     // dv_j += p_ij do_i;  dk_j += ds_ij q_i;  dq_i += ds_ij k_j  (the scale comes last, in unpack_rows)
     add_over_queries(tile, at(layout_.douts_poison)[query_tile] != 0, packing_, p,
                      at(layout_.douts) + tile.query * packing_.stride,

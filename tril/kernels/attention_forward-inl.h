@@ -125,8 +125,7 @@ class Forward {
     if (call_.reshapes_scores()) reshape_scores(tile, call_.options, head, p, nullptr);
     running_softmax(tile, p, maximum(slot), sum(slot), at(layout_.decay));
     if (call_.options.dropout > 0) {
-      draw_dropout(call_.options, tile, batch_ * call_.shape.query_heads + head, at(layout_.keep));
-      apply_dropout(tile, at(layout_.keep), p);
+      drop_weights(call_.options, tile, batch_ * call_.shape.query_heads + head, p);
     }
     fade(tile.queries, packing_, at(layout_.decay), output(slot));
     add_over_keys(tile, values_poisoned_, packing_, p, at(layout_.values), output(slot));

@@ -140,7 +140,7 @@ struct ForwardLayout {
   explicit ForwardLayout(const Problem& problem);
   int64_t keys, values;  // (kTile, stride)
   int64_t rows;          // (kTile, stride): queries before transposing
-  int64_t scores, keep;  // (kTile, kTileStride), [key][query]
+  int64_t scores;        // (kTile, kTileStride), [key][query]
   int64_t decay;         // (kTile)
   // One slot for each query tile of a chunk and each head of its group.
   int64_t queries;       // (slots, width, kTileStride)

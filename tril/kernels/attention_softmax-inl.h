@@ -152,30 +152,46 @@ HWY_NOINLINE void recompute_weights(const Tile& tile, const float* maximum, cons
   }
 }
 
-// ds_ij = p_ij (dp_ij - delta_i) in place of dp_ij; times slopes_ij if there are any.
-template <class Visible>
-HWY_INLINE void dscores_of(const Tile& tile, Visible see, const float* weights, const float* delta,
-                           const float* slopes, float* dscores) {
+// The factors of dropout, at an offset in the tile.
+struct WithKeep {
+  const float* keep;
+  HWY_INLINE Vector dp(Vector x, int64_t at) const { return hn::Mul(x, hn::LoadU(Floats(), keep + at)); }
+  HWY_INLINE void weight(Vector p, float* weights, int64_t at) const {
+    hn::StoreU(dp(p, at), Floats(), weights + at);
+  }
+};
+struct WithoutKeep {
+  HWY_INLINE Vector dp(Vector x, int64_t) const { return x; }
+  HWY_INLINE void weight(Vector, float*, int64_t) const {}
+};
+
+// ds_ij = p_ij (keep_ij dp_ij - delta_i) in place of dp_ij, times slopes_ij if there are any; then p_ij *=
+// keep_ij.
+template <class Visible, class Keep>
+HWY_INLINE void dscores_of(const Tile& tile, Visible see, const float* delta, const float* slopes, Keep keep,
+                           float* weights, float* dscores) {
   const Floats d;
   for (int64_t q = 0; q < tile.queries; q += kLanes) {
     const int64_t keys = scored_keys(tile, q);
     const Vector mean = hn::LoadU(d, delta + q);
     for (int64_t k = 0; k < keys; ++k) {
-      float* const at = dscores + k * kTileStride + q;
-      const Vector p = hn::LoadU(d, weights + k * kTileStride + q);
-      Vector ds = hn::Mul(p, hn::Sub(hn::LoadU(d, at), mean));
-      if (slopes != nullptr) ds = hn::Mul(ds, hn::LoadU(d, slopes + k * kTileStride + q));
-      hn::StoreU(Visible::weights(see(k, q), ds), d, at);
+      const int64_t at = k * kTileStride + q;
+      const Vector p = hn::LoadU(d, weights + at);
+      Vector ds = hn::Mul(p, hn::Sub(keep.dp(hn::LoadU(d, dscores + at), at), mean));
+      if (slopes != nullptr) ds = hn::Mul(ds, hn::LoadU(d, slopes + at));
+      hn::StoreU(Visible::weights(see(k, q), ds), d, dscores + at);
+      keep.weight(p, weights, at);
     }
   }
 }
 
-HWY_NOINLINE void softmax_backward(const Tile& tile, const float* weights, const float* delta,
-                                   const float* slopes, float* dscores) {
+template <class Keep>
+HWY_NOINLINE void softmax_backward(const Tile& tile, const float* delta, const float* slopes, Keep keep,
+                                   float* weights, float* dscores) {
   if (tile.sight == Sight::kAll) {
-    dscores_of(tile, AllVisible(), weights, delta, slopes, dscores);
+    dscores_of(tile, AllVisible(), delta, slopes, keep, weights, dscores);
   } else {
-    dscores_of(tile, PartVisible{tile}, weights, delta, slopes, dscores);
+    dscores_of(tile, PartVisible{tile}, delta, slopes, keep, weights, dscores);
   }
 }
 
