@@ -27,11 +27,12 @@ inline void add_over_queries(const Tile& tile, bool poisoned, const Packing& pac
     return;
   }
   for (int64_t k = 0; k < tile.keys; k += tile.strip()) {
-    const int64_t q = tile.first_query(k);
-    if (q >= tile.queries) break;
-    product<Left::kByRows>(std::min(tile.strip(), tile.keys - k), packing.width, tile.queries - q,
-                           weights + k * kTileStride + q, kTileStride, rows + q * packing.stride,
-                           packing.stride, sums + k * packing.stride, packing.stride, Added());
+    const int64_t keys = std::min(tile.strip(), tile.keys - k);
+    const int64_t q = tile.first_query(k), end = std::min(tile.queries, tile.end_query(k + keys));
+    if (q >= end) continue;
+    product<Left::kByRows>(keys, packing.width, end - q, weights + k * kTileStride + q, kTileStride,
+                           rows + q * packing.stride, packing.stride, sums + k * packing.stride,
+                           packing.stride, Added());
   }
 }
 

@@ -155,7 +155,8 @@ HWY_INLINE void for_each_draw(const AttentionOptions& options, const Tile& tile,
   for (int64_t q = 0; q < tile.queries; q += kLanes) queries[q / kLanes] = philox.queries(tile.query + q);
   for (int64_t k = 0; k < tile.keys; k += 4) {
     const Philox::Keys keys = philox.keys(tile.key + k);
-    for (int64_t q = tile.first_query(k / kStrip * kStrip); q < tile.queries; q += kLanes) {
+    const int64_t strip = k / kStrip * kStrip, end = std::min(tile.queries, tile.end_query(strip + kStrip));
+    for (int64_t q = tile.first_query(strip); q < end; q += kLanes) {
       Words words[4];
       philox.draw(queries[q / kLanes], keys, words);
       HWY_UNROLL(4)

@@ -21,16 +21,16 @@ HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
 
 // scores[k][q] = sum_i left[k][i] * across[i][q]: s_ij from keys and scaled queries, dp_ij from values and
-// douts. Below the staircase of a diagonal tile nothing is computed, and nothing there is read later.
+// douts. Outside the staircases of a tile nothing is computed, and nothing there is read later.
 inline void scores_of(const Tile& tile, const Packing& packing, const float* left, const float* across,
                       float* scores) {
   const int64_t columns = round_up(tile.queries, kLanes);
   for (int64_t k = 0; k < tile.keys; k += tile.strip()) {
-    const int64_t q = tile.first_query(k);
-    if (q >= columns) break;
-    product<Left::kByRows>(std::min(tile.strip(), tile.keys - k), columns - q, packing.head_size,
-                           left + k * packing.stride, packing.stride, across + q, kTileStride,
-                           scores + k * kTileStride + q, kTileStride, Stored());
+    const int64_t keys = std::min(tile.strip(), tile.keys - k);
+    const int64_t q = tile.first_query(k), end = std::min(columns, tile.end_query(k + keys));
+    if (q >= end) continue;
+    product<Left::kByRows>(keys, end - q, packing.head_size, left + k * packing.stride, packing.stride,
+                           across + q, kTileStride, scores + k * kTileStride + q, kTileStride, Stored());
   }
 }
 
@@ -45,8 +45,11 @@ inline void add_over_keys(const Tile& tile, bool poisoned, const Packing& packin
   }
   for (int64_t q = 0; q < tile.queries; q += tile.strip()) {
     const int64_t queries = std::min(tile.strip(), tile.queries - q);
-    product<Left::kByColumns>(queries, packing.width, tile.last_key(q + queries), weights + q, kTileStride,
-                              rows, packing.stride, sums + q * packing.stride, packing.stride, Added());
+    const int64_t k = tile.first_key(q), end = tile.last_key(q + queries);
+    if (k >= end) continue;
+    product<Left::kByColumns>(queries, packing.width, end - k, weights + k * kTileStride + q, kTileStride,
+                              rows + k * packing.stride, packing.stride, sums + q * packing.stride,
+                              packing.stride, Added());
   }
 }
 

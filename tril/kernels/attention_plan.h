@@ -105,14 +105,20 @@ struct Tile {
     const bool seen = (k <= q + last && k > q + before) || k < prefix;
     return seen && (!by_document || (query_documents[q] == key_documents[k] && key_documents[k] >= 0));
   }
-  // Outside the staircase over k <= q + diagonal nothing is computed. A prefix reaches beyond it: then all
-  // is.
+  // Outside the staircases over k <= q + diagonal and k > q + far_edge nothing is computed. A prefix reaches
+  // beyond them: then all is.
   int64_t diagonal() const { return prefix > 0 ? kTile : last; }
-  // Rows of a strip: the whole tile unless the diagonal crosses it.
-  int64_t strip() const { return diagonal() >= keys - 1 ? kTile : kStrip; }
-  // The first query, rounded down to a vector, that sees any of the keys from row k on.
+  int64_t far_edge() const { return prefix > 0 ? -kTile - 1 : before; }
+  // Rows of a strip: the whole tile unless one of these lines crosses it.
+  int64_t strip() const { return diagonal() >= keys - 1 && queries - 1 + far_edge() < 0 ? kTile : kStrip; }
+  // The queries that see any of the keys from row k on, or before row k_end: their first, and one past their
+  // last, rounded to vectors.
   int64_t first_query(int64_t k) const { return std::max<int64_t>(0, k - diagonal()) / kStrip * kStrip; }
-  // One past the last key that any of the queries before row q_end sees.
+  int64_t end_query(int64_t k_end) const {
+    return round_up(std::clamp<int64_t>(k_end - 1 - far_edge(), 0, kTile), kStrip);
+  }
+  // The first key that any of the queries from row q on sees; one past the last of those before row q_end.
+  int64_t first_key(int64_t q) const { return std::clamp<int64_t>(q + far_edge() + 1, 0, keys); }
   int64_t last_key(int64_t q_end) const { return std::clamp<int64_t>(q_end + diagonal(), 0, keys); }
 };
 

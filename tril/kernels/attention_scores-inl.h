@@ -30,7 +30,7 @@ HWY_NOINLINE void reshape_scores(const Tile& tile, const AttentionOptions& optio
   const Vector fall = hn::Set(d, options.alibi_slopes ? options.alibi_slopes[head] : 0.0f);
   for (int64_t q = 0; q < tile.queries; q += kLanes) {
     const int64_t keys = scored_keys(tile, q);
-    for (int64_t k = 0; k < keys; ++k) {
+    for (int64_t k = first_scored(tile, q); k < keys; ++k) {
       float* const at = scores + k * kTileStride + q;
       Vector s = hn::LoadU(d, at);
       if (capped) {

@@ -86,10 +86,13 @@ struct PartVisible {
   static HWY_INLINE Vector weights(FloatMask m, Vector p) { return hn::IfThenElseZero(m, p); }
 };
 
-// One past the last key row whose scores were computed for the lanes from q on: the strips k0 with
-// first_query(k0) <= q.
+// The key rows whose scores were computed for the lanes from q on, one past the last of them, and the first:
+// the strips [k0, k1) with first_query(k0) <= q < end_query(k1).
 inline int64_t scored_keys(const Tile& tile, int64_t q) {
   return std::min(tile.keys, round_up(tile.last_key(q / kStrip * kStrip + kStrip), tile.strip()));
+}
+inline int64_t first_scored(const Tile& tile, int64_t q) {
+  return tile.first_key(q / kStrip * kStrip) / tile.strip() * tile.strip();
 }
 
 // m' = max(m, max_j s_ij), decay = exp(m - m'), p_ij = exp(s_ij - m') in place of s_ij,
@@ -99,14 +102,14 @@ HWY_INLINE void running_softmax_of(const Tile& tile, Visible see, float* scores,
                                    float* decay) {
   const Floats d;
   for (int64_t q = 0; q < tile.queries; q += kLanes) {
-    const int64_t keys = scored_keys(tile, q);
+    const int64_t first = first_scored(tile, q), keys = scored_keys(tile, q);
     const Vector before = hn::LoadU(d, maximum + q);
     Vector m = before;
-    for (int64_t k = 0; k < keys; ++k) {
+    for (int64_t k = first; k < keys; ++k) {
       m = hn::Max(m, Visible::scores(see(k, q), hn::LoadU(d, scores + k * kTileStride + q)));
     }
     Vector l = hn::Zero(d);
-    for (int64_t k = 0; k < keys; ++k) {
+    for (int64_t k = first; k < keys; ++k) {
       float* const at = scores + k * kTileStride + q;
       const Vector p = Visible::weights(see(k, q), exp_of_nonpositive(hn::Sub(hn::LoadU(d, at), m)));
       l = hn::Add(l, p);
@@ -133,9 +136,9 @@ HWY_INLINE void weights_of(const Tile& tile, Visible see, const float* maximum, 
                            float* scores) {
   const Floats d;
   for (int64_t q = 0; q < tile.queries; q += kLanes) {
-    const int64_t keys = scored_keys(tile, q);
+    const int64_t first = first_scored(tile, q), keys = scored_keys(tile, q);
     const Vector m = hn::LoadU(d, maximum + q), inverse = hn::LoadU(d, inverse_sum + q);
-    for (int64_t k = 0; k < keys; ++k) {
+    for (int64_t k = first; k < keys; ++k) {
       float* const at = scores + k * kTileStride + q;
       const Vector p = hn::Mul(exp_of_nonpositive(hn::Sub(hn::LoadU(d, at), m)), inverse);
       hn::StoreU(Visible::weights(see(k, q), p), d, at);
@@ -172,9 +175,9 @@ HWY_INLINE void dscores_of(const Tile& tile, Visible see, const float* delta, co
                            float* weights, float* dscores) {
   const Floats d;
   for (int64_t q = 0; q < tile.queries; q += kLanes) {
-    const int64_t keys = scored_keys(tile, q);
+    const int64_t first = first_scored(tile, q), keys = scored_keys(tile, q);
     const Vector mean = hn::LoadU(d, delta + q);
-    for (int64_t k = 0; k < keys; ++k) {
+    for (int64_t k = first; k < keys; ++k) {
       const int64_t at = k * kTileStride + q;
       const Vector p = hn::LoadU(d, weights + at);
       Vector ds = hn::Mul(p, hn::Sub(keep.dp(hn::LoadU(d, dscores + at), at), mean));
