@@ -71,6 +71,19 @@ TEST(Attention, ChunksOfSeveralTiles) {
   expect_attention(documents);
 }
 
+// Enough short heads that a chunk has several of them, the last one fewer.
+TEST(Attention, ChunksOfSeveralHeads) {
+  for (const int64_t T : {20, 100}) {
+    const AttentionCase c({25, 8, 8, T, T, 5}, {.dropout = 0.1f, .dropout_key = 2});
+    expect_attention(c);
+    const testing::AttentionResult first = c.run();
+    for (int threads = 2; threads <= 3; ++threads) {
+      ThreadPool pool(threads);
+      testing::expect_same_result(c.run(pool), first);
+    }
+  }
+}
+
 // With one query of 1 and keys of head size 1 the scores are the keys: weights * l is the exponential itself.
 TEST(Attention, ExponentialIsAccurate) {
   constexpr int64_t Tk = 4000;

@@ -26,6 +26,12 @@ int64_t Problem::block() const {
   return std::max<int64_t>(1, std::min({spread, kForwardBlock / group(), query_tiles()}));
 }
 
+int64_t Problem::chunk_heads() const {
+  constexpr int64_t kChunks = 64;
+  const bool brief = group() == 1 && std::max(query_tiles(), key_tiles()) <= kForwardBlock;
+  return brief ? std::clamp<int64_t>(shape.batch * shape.kv_heads / kChunks, 1, 16) : 1;
+}
+
 Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key_tile) {
   const AttentionShape& s = problem.shape;
   Tile t;

@@ -19,7 +19,7 @@ namespace tril::attention::HWY_NAMESPACE {
 
 // sums[k] += sum_q weights[k][q] * rows[q]: dv from p and douts, dk from ds and queries.
 inline void add_over_queries(const Tile& tile, bool poisoned, const Packing& packing, const float* weights,
-                             const float* rows, float* sums) {
+                             const float* rows, Ahead* ahead, float* sums) {
   if (poisoned && tile.sight == Sight::kPart) {
     product_of_visible(
         tile.keys, packing.width, tile.queries, [&](int64_t k, int64_t q) { return tile.visible(q, k); },
@@ -32,7 +32,7 @@ inline void add_over_queries(const Tile& tile, bool poisoned, const Packing& pac
     if (q >= end) continue;
     product<Left::kByRows>(keys, packing.width, end - q, weights + k * kTileStride + q, kTileStride,
                            rows + q * packing.stride, packing.stride, sums + k * packing.stride,
-                           packing.stride, Added());
+                           packing.stride, Added{ahead});
   }
 }
 
@@ -69,7 +69,8 @@ inline void unpack_rows(HeadView rows, int64_t batch, int64_t head, int64_t tile
 class Backward {
  public:
   // head_space (BackwardLayout) belongs to the key/value head, tile_space (BackwardTiles) to the worker.
-  Backward(const BackwardCall& call, int64_t batch, int64_t kv_head, float* head_space, float* tile_space)
+  Backward(const BackwardCall& call, int64_t batch, int64_t kv_head, Ahead* ahead, float* head_space,
+           float* tile_space)
       : call_(call),
         batch_(batch),
         kv_head_(kv_head),
@@ -77,7 +78,8 @@ class Backward {
         base_(aligned(head_space)),
         packing_(call.packing()),
         tiles_(packing_),
-        tile_base_(aligned(tile_space)) {}
+        tile_base_(aligned(tile_space)),
+        ahead_(ahead) {}
 
   // All of one key/value head: nobody else writes its dkey and dvalue.
   void run() {
@@ -194,12 +196,12 @@ class Backward {
     const float* const values = at(layout_.values) + tile.key * packing_.stride;
     float *const p = tile_at(tiles_.weights), *const ds = tile_at(tiles_.dscores);
     // s = (scale * q) . k;  p = exp(s - m) / l
-    scores_of(tile, packing_, keys, at(layout_.queries_across) + query_tile * across_tile(), p);
+    scores_of(tile, packing_, keys, at(layout_.queries_across) + query_tile * across_tile(), ahead_, p);
     float* const slopes = call_.options.softcap > 0 ? tile_at(tiles_.slopes) : nullptr;
     if (call_.reshapes_scores()) reshape_scores(tile, call_.options, head, p, slopes);
     recompute_weights(tile, at(layout_.maximum) + tile.query, at(layout_.inverse_sum) + tile.query, p);
     // dp = do . v;  ds = p (keep dp - delta);  p = keep p, where keep = 1 without dropout
-    scores_of(tile, packing_, values, at(layout_.douts_across) + query_tile * across_tile(), ds);
+    scores_of(tile, packing_, values, at(layout_.douts_across) + query_tile * across_tile(), ahead_, ds);
     const float* const delta = at(layout_.delta) + tile.query;
     if (call_.options.dropout > 0) {
       float* const keep = tile_at(tiles_.keep);
@@ -210,12 +212,12 @@ class Backward {
     }
     // dv_j += p_ij do_i;  dk_j += ds_ij q_i;  dq_i += ds_ij k_j  (the scale comes last, in unpack_rows)
     add_over_queries(tile, at(layout_.douts_poison)[query_tile] != 0, packing_, p,
-                     at(layout_.douts) + tile.query * packing_.stride,
+                     at(layout_.douts) + tile.query * packing_.stride, ahead_,
                      at(layout_.dvalues) + tile.key * packing_.stride);
     add_over_queries(tile, at(layout_.queries_poison)[query_tile] != 0, packing_, ds,
-                     at(layout_.queries) + tile.query * packing_.stride,
+                     at(layout_.queries) + tile.query * packing_.stride, ahead_,
                      at(layout_.dkeys) + tile.key * packing_.stride);
-    add_over_keys(tile, at(layout_.keys_poison)[key_tile] != 0, packing_, ds, keys,
+    add_over_keys(tile, at(layout_.keys_poison)[key_tile] != 0, packing_, ds, keys, ahead_,
                   at(layout_.dqueries) + tile.query * packing_.stride);
   }
 
@@ -226,7 +228,31 @@ class Backward {
   const Packing packing_;
   const BackwardTiles tiles_;
   float* const tile_base_;
+  Ahead* const ahead_;
 };
+
+// Heads that are one chunk each, or a chunk of several short ones.
+inline void backward_chunk(const BackwardCall& call, int64_t chunk, float* head_space, float* tile_space) {
+  const AttentionShape& s = call.shape;
+  const HeadsOfChunk heads = call.heads_of_chunk(chunk);
+  for (int64_t h = heads.first; h < heads.last; ++h) {
+    const int64_t b = h / s.kv_heads, k = h % s.kv_heads, next_b = (h + 1) / s.kv_heads,
+                  next_k = (h + 1) % s.kv_heads;
+    Ahead ahead;
+    if (h + 1 < heads.last) {
+      for (const ConstHeadView* rows : {&call.key, &call.value})
+        ahead.add(*rows, next_b, next_k, s.key_length, s.head_size);
+      for (const ConstHeadView* rows : {&call.query, &call.dout, &call.out})
+        ahead.add(*rows, next_b, next_k, s.query_length, s.head_size);
+    }
+    if (heads.last - heads.first > 1) {
+      ahead.add(call.dquery, b, k, s.query_length, s.head_size);
+      for (const HeadView* rows : {&call.dkey, &call.dvalue})
+        ahead.add(*rows, b, k, s.key_length, s.head_size);
+    }
+    Backward(call, b, k, &ahead, head_space, tile_space).run();
+  }
+}
 
 // weights (queries of tile t, Tk) of one head, recomputed as above.
 inline void weights_of_queries(const WeightsCall& call, int64_t batch, int64_t head, int64_t t,
@@ -250,7 +276,7 @@ inline void weights_of_queries(const WeightsCall& call, int64_t batch, int64_t h
     const Tile tile = look(call, batch, t, k);
     if (tile.sight == Sight::kNone) continue;
     pack_rows(call.key, batch, head / call.group(), tile.key, tile.keys, packing, workspace + layout.keys);
-    scores_of(tile, packing, workspace + layout.keys, queries, p);
+    scores_of(tile, packing, workspace + layout.keys, queries, nullptr, p);
     if (call.reshapes_scores()) reshape_scores(tile, call.options, head, p, nullptr);
     recompute_weights(tile, maximum, inverse_sum, p);
     for (int64_t q = 0; q < tile.queries; ++q) {

@@ -23,20 +23,20 @@ namespace tril::attention::HWY_NAMESPACE {
 // scores[k][q] = sum_i left[k][i] * across[i][q]: s_ij from keys and scaled queries, dp_ij from values and
 // douts. Outside the staircases of a tile nothing is computed, and nothing there is read later.
 inline void scores_of(const Tile& tile, const Packing& packing, const float* left, const float* across,
-                      float* scores) {
+                      Ahead* ahead, float* scores) {
   const int64_t columns = round_up(tile.queries, kLanes);
   for (int64_t k = 0; k < tile.keys; k += tile.strip()) {
     const int64_t keys = std::min(tile.strip(), tile.keys - k);
     const int64_t q = tile.first_query(k), end = std::min(columns, tile.end_query(k + keys));
     if (q >= end) continue;
     product<Left::kByRows>(keys, end - q, packing.head_size, left + k * packing.stride, packing.stride,
-                           across + q, kTileStride, scores + k * kTileStride + q, kTileStride, Stored());
+                           across + q, kTileStride, scores + k * kTileStride + q, kTileStride, Stored{ahead});
   }
 }
 
 // sums[q] += sum_k weights[k][q] * rows[k]: o from p and values, dq from ds and keys.
 inline void add_over_keys(const Tile& tile, bool poisoned, const Packing& packing, const float* weights,
-                          const float* rows, float* sums) {
+                          const float* rows, Ahead* ahead, float* sums) {
   if (poisoned && tile.sight == Sight::kPart) {
     product_of_visible(
         tile.queries, packing.width, tile.keys, [&](int64_t q, int64_t k) { return tile.visible(q, k); },
@@ -49,7 +49,7 @@ inline void add_over_keys(const Tile& tile, bool poisoned, const Packing& packin
     if (k >= end) continue;
     product<Left::kByColumns>(queries, packing.width, end - k, weights + k * kTileStride + q, kTileStride,
                               rows + k * packing.stride, packing.stride, sums + q * packing.stride,
-                              packing.stride, Added());
+                              packing.stride, Added{ahead});
   }
 }
 
@@ -68,13 +68,14 @@ inline void fade(int64_t queries, const Packing& packing, const float* decay, fl
 
 class Forward {
  public:
-  Forward(const ForwardCall& call, int64_t batch, int64_t kv_head, float* workspace)
+  Forward(const ForwardCall& call, int64_t batch, int64_t kv_head, Ahead* ahead, float* workspace)
       : call_(call),
         batch_(batch),
         kv_head_(kv_head),
         layout_(call),
         base_(aligned(workspace)),
-        packing_(call.packing()) {}
+        packing_(call.packing()),
+        ahead_(ahead) {}
 
   // Query tiles [first, last) of all query heads that share the key/value head.
   void run(int64_t first, int64_t last) {
@@ -124,14 +125,14 @@ class Forward {
 
   void visit(const Tile& tile, int64_t slot, int64_t head) {
     float* const p = at(layout_.scores);
-    scores_of(tile, packing_, at(layout_.keys), queries(slot), p);
+    scores_of(tile, packing_, at(layout_.keys), queries(slot), ahead_, p);
     if (call_.reshapes_scores()) reshape_scores(tile, call_.options, head, p, nullptr);
     running_softmax(tile, p, maximum(slot), sum(slot), at(layout_.decay));
     if (call_.options.dropout > 0) {
       drop_weights(call_.options, tile, batch_ * call_.shape.query_heads + head, p);
     }
     fade(tile.queries, packing_, at(layout_.decay), output(slot));
-    add_over_keys(tile, values_poisoned_, packing_, p, at(layout_.values), output(slot));
+    add_over_keys(tile, values_poisoned_, packing_, p, at(layout_.values), ahead_, output(slot));
   }
 
   // o_i = (sum_j exp(s_ij - m_i) v_j) / l_i, or zeros where no key was seen. The sink joins m and l last.
@@ -161,15 +162,28 @@ class Forward {
   const ForwardLayout layout_;
   float* const base_;
   const Packing packing_;
+  Ahead* const ahead_;
   bool values_poisoned_ = false;
 };
 
 // Chunks are numbered with the last blocks first: with causality they are the longest.
 inline void forward_chunk(const ForwardCall& call, int64_t chunk, float* workspace) {
-  const int64_t heads = call.shape.batch * call.shape.kv_heads;
-  const int64_t head = chunk % heads, first = (call.query_blocks() - 1 - chunk / heads) * call.block();
-  Forward(call, head / call.shape.kv_heads, head % call.shape.kv_heads, workspace)
-      .run(first, std::min(call.query_tiles(), first + call.block()));
+  const AttentionShape& s = call.shape;
+  const HeadsOfChunk heads = call.heads_of_chunk(chunk % call.head_chunks());
+  const int64_t first = (call.query_blocks() - 1 - chunk / call.head_chunks()) * call.block();
+  for (int64_t h = heads.first; h < heads.last; ++h) {
+    const int64_t b = h / s.kv_heads, k = h % s.kv_heads, next_b = (h + 1) / s.kv_heads,
+                  next_k = (h + 1) % s.kv_heads;
+    Ahead ahead;
+    if (heads.last - heads.first > 1) ahead.add(call.out, b, k, s.query_length, s.head_size);
+    if (h + 1 < heads.last) {
+      ahead.add(call.query, next_b, next_k, s.query_length, s.head_size);
+      for (const StoredRows* stored : {&call.key, &call.value})
+        std::visit([&](const auto& rows) { ahead.add(rows, next_b, next_k, call.keys(next_b), s.head_size); },
+                   *stored);
+    }
+    Forward(call, b, k, &ahead, workspace).run(first, std::min(call.query_tiles(), first + call.block()));
+  }
 }
 
 }  // namespace tril::attention::HWY_NAMESPACE

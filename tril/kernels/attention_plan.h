@@ -30,6 +30,11 @@ struct Packing {
   int64_t stride;
 };
 
+// Of batch * kv_heads.
+struct HeadsOfChunk {
+  int64_t first, last;
+};
+
 struct Problem {
   AttentionShape shape;
   AttentionOptions options;
@@ -44,6 +49,12 @@ struct Problem {
   // where there would be too few chunks to share among threads.
   int64_t block() const;
   int64_t query_blocks() const { return divide_up(query_tiles(), block()); }
+  // Short heads make chunks of several, which ask for the rows of the next while they compute.
+  int64_t chunk_heads() const;
+  int64_t head_chunks() const { return divide_up(shape.batch * shape.kv_heads, chunk_heads()); }
+  HeadsOfChunk heads_of_chunk(int64_t chunk) const {
+    return {chunk * chunk_heads(), std::min(shape.batch * shape.kv_heads, (chunk + 1) * chunk_heads())};
+  }
   // Keys that the queries before `query_end` may see: [0, key_end).
   int64_t key_end(int64_t batch, int64_t query_end) const;
   int64_t prefix(int64_t batch) const { return options.prefix ? options.prefix[batch] : 0; }

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "tril/kernels/attention_plan.h"
+#include "tril/kernels/attention_ahead.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
@@ -35,13 +35,15 @@ constexpr int kBlockRows = (HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64) ? 8 : 6;
 // a[row + step * stride].
 enum class Left { kByRows, kByColumns };
 
-// C = sum
+// C = sum. Both this and the next ask for what lies ahead, if there is anything, at each block of C.
 struct Stored {
+  Ahead* ahead = nullptr;
   HWY_INLINE void operator()(Vector sum, float* c) const { hn::StoreU(sum, Floats(), c); }
 };
 
 // C += sum. Adding a tile's sum, rather than continuing it, keeps the error of long rows small.
 struct Added {
+  Ahead* ahead = nullptr;
   HWY_INLINE void operator()(Vector sum, float* c) const {
     const Floats d;
     hn::StoreU(hn::Add(hn::LoadU(d, c), sum), d, c);
@@ -78,6 +80,10 @@ HWY_INLINE void product_block(int64_t steps, const float* HWY_RESTRICT a, int64_
   }
 }
 
+// Cache lines to ask for with a block of C: over the five products of backward (two of forward) on a tile, a
+// little more than a head of 64 steps reads and writes.
+constexpr int64_t lines_of_block(int64_t rows, int64_t vectors) { return rows * vectors * kLanes * 5 / 32; }
+
 // All rows of C, kRows at a time and then fewer, for kVectors vectors of its columns.
 template <Left kLeft, int kRows, int kVectors, class Finish>
 HWY_INLINE void product_rows(int64_t rows, int64_t steps, const float* a, int64_t a_stride, const float* b,
@@ -85,6 +91,7 @@ HWY_INLINE void product_rows(int64_t rows, int64_t steps, const float* a, int64_
   int64_t row = 0;
   for (; row + kRows <= rows; row += kRows) {
     const float* const a_row = kLeft == Left::kByRows ? a + row * a_stride : a + row;
+    if (finish.ahead != nullptr) finish.ahead->ask(lines_of_block(kRows, kVectors));
     product_block<kLeft, kRows, kVectors>(steps, a_row, a_stride, b, b_stride, c + row * c_stride, c_stride,
                                           finish);
   }

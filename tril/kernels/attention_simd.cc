@@ -31,16 +31,15 @@ void run_combine_head(const ForwardCall& call, const DecodeLayout& layout, int64
   combine_head(call, layout, head, base);
 }
 
-// Head `head` of batch * kv_heads.
-void run_backward_head(const BackwardCall& call, int64_t head, float* head_space, float* tile_space) {
-  const int64_t heads = call.shape.kv_heads;
-  Backward(call, head / heads, head % heads, head_space, tile_space).run();
+void run_backward_chunk(const BackwardCall& call, int64_t chunk, float* head_space, float* tile_space) {
+  backward_chunk(call, chunk, head_space, tile_space);
 }
 
+// Head `head` of batch * kv_heads.
 void run_backward_step(const BackwardCall& call, const Rounds& rounds, const BackwardStep& step, int64_t head,
                        int64_t index, float* head_space, float* tile_space) {
   const int64_t heads = call.shape.kv_heads;
-  Backward(call, head / heads, head % heads, head_space, tile_space).run(rounds, step, index);
+  Backward(call, head / heads, head % heads, nullptr, head_space, tile_space).run(rounds, step, index);
 }
 
 // The weights of the queries of tile t, computed as in backward: (its queries, Tk) at `weights`.
@@ -85,7 +84,7 @@ class SubnormalsAreZero {
 HWY_EXPORT(run_forward_chunk);
 HWY_EXPORT(run_decode_chunk);
 HWY_EXPORT(run_combine_head);
-HWY_EXPORT(run_backward_head);
+HWY_EXPORT(run_backward_chunk);
 HWY_EXPORT(run_backward_step);
 HWY_EXPORT(run_weights);
 
@@ -113,7 +112,7 @@ void forward(Executor& executor, const ForwardCall& call, float* workspace) {
   check_attention(call.shape, call.options);
   if (decodes(call.shape, call.options)) return decode(executor, call, workspace);
   const int64_t size = ForwardLayout(call).size;
-  executor.run(call.shape.batch * call.shape.kv_heads * call.query_blocks(), [&](int64_t chunk, int worker) {
+  executor.run(call.head_chunks() * call.query_blocks(), [&](int64_t chunk, int worker) {
     const SubnormalsAreZero scope;
     HWY_DYNAMIC_DISPATCH(run_forward_chunk)(call, chunk, workspace + worker * size);
   });
@@ -123,10 +122,10 @@ void backward(Executor& executor, const BackwardCall& call, float* workspace) {
   const Rounds rounds(call);
   const BackwardSpace space(call, executor.threads());
   if (rounds.blocks == 1) {
-    executor.run(rounds.heads, [&](int64_t head, int worker) {
+    executor.run(call.head_chunks(), [&](int64_t chunk, int worker) {
       const SubnormalsAreZero scope;
-      HWY_DYNAMIC_DISPATCH(run_backward_head)
-      (call, head, space.of_head(workspace, worker), space.of_worker(workspace, worker));
+      HWY_DYNAMIC_DISPATCH(run_backward_chunk)
+      (call, chunk, space.of_head(workspace, worker), space.of_worker(workspace, worker));
     });
     return;
   }
