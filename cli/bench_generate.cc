@@ -1,16 +1,31 @@
 #include <algorithm>
+#include <chrono>
 
 #include "cli/bench.h"
 #include "tril/generate/generate.h"
 #include "tril/interop/model_folder.h"
 
 namespace tril::cli {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double>& times) {
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
 
 void bench_generate(const BenchOptions& options, Executor& executor) {
   const LoadedModel loaded = load_model_folder(options.model);
   const TransformerConfig& config = loaded.config;
-  // A prompt that fills half of the context, at most 512 tokens, and as many tokens after it.
+  // A prompt that fills half of the context, at most 512 tokens, and up to 64 tokens after it, one at a time.
   const int64_t time = std::clamp<int64_t>(config.context / 2, 1, 512);
+  const int64_t count = std::clamp<int64_t>(config.context - time, 1, 64);
   std::vector<int32_t> tokens;
   const RandomStream random(1, "bench tokens");
   for (int64_t i = 0; i < time; ++i)
@@ -19,18 +34,18 @@ void bench_generate(const BenchOptions& options, Executor& executor) {
   BenchTable table(options.json);
   for (const DType cache : {DType::kF32, DType::kBF16}) {
     Decoder decoder(*loaded.model, executor, cache);
-    const double prefill = median_seconds(options.seconds / 2, [&] {
+    std::vector<double> prompts, decoded;
+    const double end = now() + options.seconds;
+    while (prompts.size() < 4 || now() < end) {
+      const double start = now();
       decoder.reset();
       decoder.append(tokens);
-    });
-    // One token at a time from half of the context to its end, and again.
-    const double token = median_seconds(options.seconds / 2, [&] {
-      if (decoder.length() >= config.context) {
-        decoder.reset();
-        decoder.append(tokens);
-      }
-      decoder.append(std::span(tokens).first(1));
-    });
+      const double read = now();
+      for (int64_t i = 0; i < count; ++i) decoder.append(std::span(tokens).first(1));
+      prompts.push_back(read - start);
+      decoded.push_back((now() - read) / static_cast<double>(count));
+    }
+    const double prefill = median(prompts), token = median(decoded);
     table.row({{"model", options.model},
                {"cache", std::string(dtype_info(cache).name)},
                {"parameters", config.parameter_count()},

@@ -9,11 +9,7 @@ namespace tril::cli {
 
 void bench_step(const BenchOptions& options, Executor& executor) {
   const Preset& preset = find_preset(options.preset);
-  TrainOptions o = preset.options;
-  if (!options.arch.empty()) {
-    o.arch = options.arch;
-    o.qkv_bias.clear();  // the preset's own change of its architecture
-  }
+  TrainOptions o = preset_options(preset, options.arch);
   o.steps = 1 << 30;
   o.learning_rate = 3e-4f;
   o.schedule = "constant";

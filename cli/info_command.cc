@@ -5,8 +5,8 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "tril/containers/json.h"
+#include "tril/interop/layout.h"
 #include "tril/interop/model_folder.h"
-#include "tril/nn/transformer_fields.h"
 #include "tril/train/checkpoint.h"
 
 namespace tril::cli {
@@ -24,20 +24,12 @@ std::string group_of(const std::string& name) {
 }
 
 Json config_json(const TransformerConfig& c) {
-  Json out = {{"architecture", c.architecture()}};
-  visit_sizes(c, [&](const char* name, int64_t value) { out[name] = value; });
-  visit_architecture(c, [&](const char* name, const auto& value) {
-    using T = std::remove_cvref_t<decltype(value)>;
-    const bool rope = std::string_view(name).starts_with("rope_");
-    if (rope && c.attention.positions != Positions::kRope) return;
-    if constexpr (std::is_enum_v<T>)
-      out[name] = name_of(value);
-    else if constexpr (std::is_floating_point_v<T>)
-      out[name] = shortest_number(value);
-    else
-      out[name] = value;
-  });
-  out["dropout"] = shortest_number(c.dropout);
+  Json out = Json::object();
+  const Json all = parse_json(tril_config_json(c));
+  for (const auto& [name, value] : all.items()) {
+    const bool rope = name.starts_with("rope_") && c.attention.positions != Positions::kRope;
+    if (name != "model_type" && name != "format" && name != "z_loss" && !rope) out[name] = value;
+  }
   return out;
 }
 

@@ -115,11 +115,17 @@ class Loop {
     Utf8Stream stream;
     std::string text;
     const SamplerOptions options{.seed = static_cast<uint64_t>(trainer_.steps_done())};
-    generate(trainer_.model(), executor_, prompt, kSampleTokens, options, run_.tokenizer->end_of_text(),
-             [&](int32_t id) {
-               text += stream.push(run_.tokenizer->token_bytes(id));
-               return !stop_requested();
-             });
+    try {
+      generate(trainer_.model(), executor_, prompt, kSampleTokens, options, run_.tokenizer->end_of_text(),
+               [&](int32_t id) {
+                 text += stream.push(run_.tokenizer->token_bytes(id));
+                 return !stop_requested();
+               });
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kNumerics) throw;
+      note("no sample, training goes on", error.what());  // no memory for its cache, say
+      return;
+    }
     progress_.note("  sample | " + one_line(text + stream.finish()));
   }
 

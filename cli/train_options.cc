@@ -75,13 +75,15 @@ std::vector<Field> make_fields() {
       {"rope-factor", kBlock, "X", "how much longer the context is (1)", &O::rope_factor, 1, 1e6},
       {"rope-original-context", kBlock, "N", "the context before scaling, for llama3 and yarn",
        &O::rope_original_context, 1, kMany},
-      {"window", kBlock, "N", "a token sees the last N only (all)", &O::window, 1, kMany},
-      {"softcap", kBlock, "X", "attention scores within (-X, X), by tanh", &O::softcap, 1e-3, 1e9},
+      {"window", kBlock, "N", "a token sees the last N only, 0: all (0)", &O::window, 0, kMany},
+      {"softcap", kBlock, "X", "attention scores within (-X, X), by tanh; 0: no limit (0)", &O::softcap, 0,
+       1e9},
       {"qk-norm", kBlock, "", "RMS norm of queries and keys", &O::qk_norm},
       {"sinks", kBlock, "", "a learned sink for each head: weights may sum to less than 1", &O::sinks},
       {"scale", kBlock, "X", "of the attention scores (1 / sqrt(head size))", &O::scale, 1e-9, 1e9},
       {"parallel-residual", kBlock, "", "attention and MLP read the same input", &O::parallel_residual},
-      {"logit-softcap", kBlock, "X", "logits within (-X, X), by tanh", &O::logit_softcap, 1e-3, 1e9},
+      {"logit-softcap", kBlock, "X", "logits within (-X, X), by tanh; 0: no limit (0)", &O::logit_softcap, 0,
+       1e9},
       {"qkv-bias", kBlock, "BOOL", "true or false: a bias on query, key and value", &O::qkv_bias, 0, 0,
        yes_or_no},
       {"projection-bias", kBlock, "BOOL", "of attention's output projection", &O::projection_bias, 0, 0,
@@ -257,6 +259,11 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
               name);
   }
   check_use(!out.data.empty(), "tril train: no text given; usage: tril train FILE... (tril train --help)");
+  for (const std::string& word : out.data) {
+    check_use((word != "true" && word != "false") || std::filesystem::exists(word),
+              "tril train: there is no file '{}'; switches take no value: give them, or leave them out",
+              word);
+  }
   check_use(std::count(out.data.begin(), out.data.end(), "-") < 2, "tril train: - is given twice");
   out.program = words.program;
   out.threads = available_threads();
@@ -269,7 +276,10 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
   for (const std::string& name : kArguments)
     if (line.given("--" + name)) set_argument(out, name, raw[name].text, "--" + name);
   if (!out.preset.empty()) {
-    out.options = find_preset(out.preset).options;
+    std::string arch = line.given("--arch") ? raw["arch"].text : "";
+    for (const ConfigEntry& entry : entries)
+      if (entry.name == "arch" && arch.empty()) arch = entry.value;
+    out.options = preset_options(find_preset(out.preset), arch);
     for (const OptionDifference& difference : compare_options({}, out.options))
       out.given.insert(difference.name);
   }

@@ -109,6 +109,19 @@ TEST_F(Train, TheBlocksOfOtherModels) {
   const Result refused = run({"train", "text.txt", "--rope-base", "10000"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.err.find("--positions rope"), std::string::npos) << refused.err;
+  const auto refused_with = [&](std::vector<std::string> words, const std::string& part) {
+    words.insert(words.begin(), {"train", "text.txt", "--steps", "2", "--out", "refused"});
+    const Result bad = run(words);
+    EXPECT_EQ(bad.code, 1);
+    EXPECT_NE(bad.err.find(part), std::string::npos) << bad.err;
+  };
+  refused_with({"--positions", "rope", "--rope-factor", "4"}, "factor 4 with none scaling");
+  refused_with({"--layers", "1", "--channels", "16", "--heads", "2", "--kv-heads", "4"}, "evenly; use 2");
+  refused_with({"--qk-norm", "false"}, "switches take no value");
+  EXPECT_EQ(run({"train", "text.txt", "--steps", "2", "--layers", "1", "--channels", "16", "--heads", "2",
+                 "--window", "0", "--softcap", "0", "--out", "unset"})
+                .code,
+            0);
   const Result one = run({"train", "text.txt", "--document-mask", "--steps", "3", "--out", "one"});
   EXPECT_EQ(one.code, 1);
   EXPECT_NE(one.err.find("--document-mask"), std::string::npos) << one.err;

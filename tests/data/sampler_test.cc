@@ -42,19 +42,19 @@ TEST(WindowSampler, WindowsAndTheTokenAfterEach) {
   }
 }
 
-// Documents end with token 99: ids rise after it, positions start again.
-TEST(DocumentMask, CutsWindowsAfterEndOfText) {
+// Token 99 stands before a document: ids rise at it, positions start again.
+TEST(DocumentMask, CutsWindowsAtEndOfText) {
   const std::vector<int32_t> tokens = {1, 2, 99, 3, 99, 99, 4, 5, 6, 7, 8};
   SequentialWindows windows(tokens, 2, 5, 99);
   const Batch& batch = windows.get(0);
   const std::vector<int32_t> documents(batch.documents, batch.documents + 10),
       positions(batch.positions, batch.positions + 10);
-  EXPECT_EQ(documents, (std::vector<int32_t>{0, 0, 0, 1, 1, 0, 1, 1, 1, 1}));
-  EXPECT_EQ(positions, (std::vector<int32_t>{0, 1, 2, 0, 1, 0, 0, 1, 2, 3}));
+  EXPECT_EQ(documents, (std::vector<int32_t>{0, 0, 1, 1, 2, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(positions, (std::vector<int32_t>{0, 1, 0, 1, 0, 0, 1, 2, 3, 4}));
   WindowSampler sampler(tokens, 3, 4, 1, 99);
   const Batch& random = sampler.sample(5);
   for (int64_t n = 0; n < 12; ++n) {
-    const bool starts = n % 4 == 0 || random.tokens[n - 1] == 99;
+    const bool starts = n % 4 == 0 || random.tokens[n] == 99;
     EXPECT_EQ(random.positions[n], starts ? 0 : random.positions[n - 1] + 1);
   }
   EXPECT_EQ(WindowSampler(tokens, 3, 4, 1).sample(5).documents, nullptr);

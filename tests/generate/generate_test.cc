@@ -201,6 +201,43 @@ TEST_F(GenerateTest, BeyondTheContextHalfOfItIsReadAgain) {
   EXPECT_EQ(decoder.length(), 28);
 }
 
+// Rotary positions and a window below the context: no end. A window above it hides nothing, and the context
+// counts.
+TEST(Decoder, AWindowGoesOnWithoutEndIfTrainingSawItsEdge) {
+  TransformerConfig c{.vocabulary = 23, .context = 12, .channels = 16, .layers = 2, .heads = 2};
+  c.set_architecture("llama");
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < 40; ++i) tokens.push_back((i * 7 + i * i) % 23);
+  SerialExecutor executor;
+  const auto logits_after = [&](const TransformerConfig& config, size_t chunk, int64_t& bytes) {
+    Transformer model(config);
+    Parameters parameters(model);
+    parameters.initialize(3);
+    Decoder decoder(model, executor);
+    std::span<const float> logits;
+    for (size_t at = 0; at < tokens.size(); at += chunk)
+      logits = decoder.append(std::span(tokens).subspan(at, std::min(chunk, tokens.size() - at)));
+    bytes = decoder.cache_bytes();
+    EXPECT_EQ(decoder.length(), 40);
+    return std::vector<float>(logits.begin(), logits.end());
+  };
+  int64_t bytes = 0, other = 0;
+  c.attention.window = 4;
+  const std::vector<float> one = logits_after(c, 1, bytes), many = logits_after(c, 9, other);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], many[i], 1e-5);
+  // The same model over all 40 tokens at once.
+  TransformerConfig longer = c;
+  longer.context = 40;
+  const std::vector<float> whole = logits_after(longer, 40, other);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], whole[i], 1e-5);
+
+  c.attention.window = 1000000;
+  const std::vector<float> wide = logits_after(c, 1, bytes);
+  c.attention.window = 0;
+  testing::expect_same_bits("a window above the context", wide, logits_after(c, 1, other));
+  EXPECT_EQ(bytes, other);
+}
+
 TEST_F(GenerateTest, ResetForgets) {
   const std::vector<int32_t> a = {1, 2, 3}, b = {4, 5, 6, 7, 8};
   Decoder decoder(model_, executor_);

@@ -200,6 +200,25 @@ TEST_F(ModelFolder, VariantsRoundTrip) {
   c = gpt();
   c.attention.positions = Positions::kAlibi;
   expect_round_trip(c, "tril");
+  // Every field is asked for, and no other is taken.
+  const std::string good = read_text_file(config_path());
+  const auto refuse = [&](const std::function<void(Json&)>& change, const std::vector<std::string>& parts) {
+    write_file_atomic(config_path(), good);
+    change_config(change);
+    expect_refused(parts);
+  };
+  refuse([](Json& j) { j.erase("softcap"); }, {"\"softcap\" is missing"});
+  refuse([](Json& j) { j["norm"] = nullptr; }, {"\"norm\" is missing"});
+  refuse([](Json& j) { j["global_every"] = 2; }, {"\"global_every\" is not known"});
+  refuse([](Json& j) { j["architecture"] = "llama"; }, {"\"architecture\" is \"llama\"", "custom"});
+  refuse([](Json& j) { j["positions"] = 7; }, {"\"positions\" is 7; text is expected"});
+  refuse(
+      [](Json& j) {
+        j["rope_factor"] = 4;
+        j["positions"] = "rope";
+      },
+      {"factor 4 with none scaling"});
+  write_file_atomic(config_path(), good);
   change_config([](Json& j) { j["positions"] = "relative"; });
   expect_refused({"config.json", "\"positions\"", "relative"});
 }
@@ -370,9 +389,9 @@ TEST_F(ModelFolder, ConfigsAreCheckedBeforeTheyAreBelieved) {
   expect_refused({"config.json", "swish"});
   change_config([](Json& j) {
     j["activation"] = "relu";
-    j["format"] = 2;
+    j["format"] = 3;
   });
-  expect_refused({"config.json", "newer"});
+  expect_refused({"config.json", "this tril reads 1 and 2"});
 }
 
 TEST_F(ModelFolder, MissingFilesAreNamed) {

@@ -11,22 +11,6 @@
 
 namespace tril::testing {
 
-// Runs `body` under each instruction set of this machine.
-template <class Body>
-void for_each_attention_target(Body&& body) {
-#ifndef HWY_COMPILE_ONLY_STATIC
-  for (int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) {
-    const int64_t target = left & -left;
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    body();
-    hwy::SetSupportedTargetsForTest(0);
-  }
-#else
-  body();
-#endif
-}
-
 // A (B, T, heads, D) array with gaps after each row, each step and each sequence, off alignment by one float.
 class Rows {
  public:
@@ -227,7 +211,7 @@ struct AttentionExpectation {
 
 inline void expect_attention(const AttentionCase& c, double magnitude = 0) {
   const AttentionExpectation expectation(c);
-  for_each_attention_target([&] { expectation.expect(c, c.run(), magnitude); });
+  for_each_target([&] { expectation.expect(c, c.run(), magnitude); });
 }
 
 // The reference's gradient of sum(dout * out) against the complex step, for all three inputs.
@@ -273,7 +257,7 @@ inline void expect_same_result(const AttentionResult& a, const AttentionResult& 
 // 0: no piece is so short that it is decoded (attention_decode_test.cc has those).
 inline void expect_pieces_equal_the_whole(const AttentionCase& c) {
   const int64_t T = c.shape.query_length;
-  for_each_attention_target([&] {
+  for_each_target([&] {
     const AttentionResult whole = c.run();
     for (const int64_t piece : {5, 6, 30, 64, 100}) {
       for (int64_t t = 0; t < T; t += piece) {

@@ -12,7 +12,7 @@ using testing::AttentionResult;
 using testing::expect_all_zero;
 using testing::expect_same_bits;
 using testing::expect_same_result;
-using testing::for_each_attention_target;
+using testing::for_each_target;
 using testing::kNan;
 using testing::steps;
 
@@ -28,7 +28,7 @@ constexpr float kPoisons[] = {-3.5f, kNan, std::numeric_limits<float>::infinity(
 TEST(AttentionExact, TheFutureDoesNotLeak) {
   for (const int64_t T : {7, 64, 133}) {
     AttentionCase c({1, 2, 1, T, T, 20});
-    for_each_attention_target([&] {
+    for_each_target([&] {
       for (int64_t u = 2; u < T; u += T < 10 ? 1 : 13) {
         AttentionCase before = c;
         for (int64_t t = u; t < T; ++t) replace(before.dout, T, t, 0);
@@ -60,7 +60,7 @@ TEST(AttentionExact, DocumentsDoNotMix) {
     std::vector<int32_t> ids(T, 4);
     std::fill_n(ids.begin(), kFirst, 9);
     c.set_documents(ids);
-    for_each_attention_target([&] {
+    for_each_target([&] {
       const AttentionResult clean = c.run();
       for (const float poison : kPoisons) {
         for (const int64_t t : {int64_t{5}, kFirst - 1, kFirst, T - 1}) {
@@ -83,7 +83,7 @@ TEST(AttentionExact, DocumentsDoNotMix) {
 TEST(AttentionExact, SameBitsForAnyNumberOfThreadsAndRun) {
   for (const int64_t T : {5, 600}) {
     const AttentionCase c({2, 4, 2, T, T, 16}, {.dropout = 0.1f, .dropout_key = 3});
-    for_each_attention_target([&] {
+    for_each_target([&] {
       const AttentionResult first = c.run();
       expect_same_result(first, c.run());
       for (int threads = 1; threads <= 4; ++threads) {
@@ -128,7 +128,7 @@ TEST(AttentionExact, AQueryThatSeesNothingGivesZeros) {
   for (auto* x : {&c.key, &c.value}) {
     for (int64_t t = 20; t < 40; ++t) replace(*x, 40, t, kNan);  // keys that nobody sees
   }
-  for_each_attention_target([&] {
+  for_each_target([&] {
     const AttentionResult r = c.run();
     expect_all_zero("out", steps(r.out, 40, 0, 20));
     expect_all_zero("dquery", steps(r.dquery, 40, 0, 20));
@@ -153,7 +153,7 @@ TEST(AttentionExact, DropoutIsThePhiloxWord) {
   std::fill(c.value.begin(), c.value.end(), 0.0f);
   for (int64_t bt = 0; bt < B * T; ++bt)
     for (int64_t h = 0; h < H; ++h) c.value[(bt * H + h) * T + bt % T] = 1;
-  for_each_attention_target([&] {
+  for_each_target([&] {
     const AttentionResult r = c.run();
     int64_t kept = 0;
     for (int64_t b = 0; b < B; ++b)

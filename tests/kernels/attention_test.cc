@@ -91,7 +91,7 @@ TEST(Attention, ExponentialIsAccurate) {
   c.query = {1};
   for (int64_t j = 0; j < Tk; ++j) c.key[j] = 2.5f - 0.0221f * static_cast<float>(j);
   const testing::Rows query = c.query_rows(c.query), key = c.key_rows(c.key);
-  testing::for_each_attention_target([&] {
+  testing::for_each_target([&] {
     const testing::AttentionResult r = c.run();
     ASSERT_EQ(r.running_max[0], 2.5f);
     std::vector<float> weights(Tk);

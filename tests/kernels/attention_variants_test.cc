@@ -12,7 +12,7 @@ using testing::expect_attention;
 using testing::expect_error;
 using testing::expect_reference_gradient;
 using testing::expect_same_bits;
-using testing::for_each_attention_target;
+using testing::for_each_target;
 using testing::self;
 
 AttentionCase with_all(const AttentionShape& s) {
@@ -93,7 +93,7 @@ TEST(AttentionVariants, TanhIsAccurate) {
   AttentionCase c({1, 1, 1, Tq, 1, 1}, {.scale = 1, .causal = false, .softcap = 1});
   c.key = {1};
   for (int64_t i = 0; i < Tq; ++i) c.query[i] = 0.0025017f * static_cast<float>(i - Tq / 2);
-  for_each_attention_target([&] {
+  for_each_target([&] {
     const std::vector<float> tanh = c.run().running_max;
     for (int64_t i = 0; i < Tq; ++i) {
       const double expected = std::tanh(double{c.query[i]});
@@ -115,7 +115,7 @@ TEST(AttentionVariants, ADeepSinkChangesNoBit) {
   const AttentionCase plain(self(1, 2, 70, 16));
   AttentionCase deep = plain;
   deep.set_sinks({-1e4f, -1e4f});
-  for_each_attention_target([&] {
+  for_each_target([&] {
     const AttentionResult a = plain.run(), b = deep.run();
     expect_same_bits("out", a.out, b.out);
     expect_same_bits("dquery", a.dquery, b.dquery);
@@ -129,7 +129,7 @@ TEST(AttentionVariants, WhatHidesNothingChangesNoBit) {
   AttentionCase wide = plain, below = plain;
   wide.options.window = std::numeric_limits<int64_t>::max();
   below.set_sinks(std::vector<float>(2, -std::numeric_limits<float>::infinity()));
-  for_each_attention_target([&] {
+  for_each_target([&] {
     const AttentionResult expected = plain.run();
     for (const AttentionCase* c : {&wide, &below}) {
       SCOPED_TRACE(c->name());
@@ -182,7 +182,7 @@ TEST(AttentionVariants, PaddingIsNotThere) {
           if (t < first || t >= last) std::fill_n(x->begin() + t * 24, 24, kNan);
       }
       const testing::AttentionExpectation expected(without);
-      for_each_attention_target([&] {
+      for_each_target([&] {
         SCOPED_TRACE(c.name());
         AttentionResult r = c.run();
         std::vector<float> padded;
@@ -220,7 +220,7 @@ TEST(AttentionVariants, BeforeTheWindowNothingLeaks) {
   AttentionCase poisoned = c;
   for (auto* x : {&poisoned.key, &poisoned.value})
     std::fill_n(x->begin(), (kFrom - kWindow + 1) * 20, testing::kNan);
-  for_each_attention_target([&] {
+  for_each_target([&] {
     const AttentionResult clean = c.run(), r = poisoned.run();
     const auto late = [](const std::vector<float>& x, int64_t width) {
       return std::span(x).subspan(kFrom * width);

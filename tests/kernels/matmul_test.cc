@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/reference/matmul.h"
-#include "tests/support/compare.h"
+#include "tests/support/kernel_test.h"
 
 namespace tril {
 namespace {
@@ -106,23 +106,6 @@ void expect_random_sizes_right(uint64_t seed, int count) {
   }
 }
 
-// Runs `body` under each instruction set of this machine.
-template <class Body>
-void for_each_instruction_set(Body&& body) {
-#ifndef HWY_COMPILE_ONLY_STATIC
-  const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
-  for (int64_t left = all; left != 0; left &= left - 1) {
-    const int64_t target = left & -left;
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-#else
-  body();
-#endif
-}
-
 // Shapes of every class: one block, few rows, blocks in two dimensions, tall, wide, K in chunks.
 const Case kClasses[] = {
     {Transpose::kNo, Transpose::kYes, 100, 48, 16},     {Transpose::kNo, Transpose::kYes, 1, 3000, 700},
@@ -135,7 +118,7 @@ const Case kClasses[] = {
 };
 
 TEST(Matmul, SmallOddSizes) {
-  for_each_instruction_set([] { expect_random_sizes_right(1, 12); });
+  testing::for_each_target([] { expect_random_sizes_right(1, 12); });
 }
 
 TEST(Matmul, EveryClassOfShapes) {
@@ -150,7 +133,7 @@ TEST(Matmul, EveryClassOfShapes) {
 
 TEST(Matmul, EveryInstructionSet) {
   SerialExecutor serial;
-  for_each_instruction_set([&] {
+  testing::for_each_target([&] {
     for (const int64_t m : {1, 2, 3, 4, 5})
       expect_right(serial, {Transpose::kNo, Transpose::kYes, m, 37, 131});
     expect_all_forms_right(serial, 300, 401, 270, 1);

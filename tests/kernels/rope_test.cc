@@ -80,7 +80,10 @@ TEST(Rope, RefusesWhatCannotBe) {
   refuse({.base = 0.5f}, 8, "base 0.5");
   refuse({.factor = 0}, 8, "factor 0");
   refuse({.scaling = RopeScaling::kYarn, .factor = 2}, 8, "--rope-original-context");
-  refuse({.size = 2, .scaling = RopeScaling::kNtk}, 8, "ntk");
+  refuse({.original_context = 64}, 8, "none scaling with an original context of 64");
+  refuse({.factor = 4}, 8, "factor 4 with none scaling");
+  refuse({.scaling = RopeScaling::kLinear}, 8, "factor 1 with linear scaling");
+  refuse({.size = 2, .scaling = RopeScaling::kNtk, .factor = 2}, 8, "ntk");
   refuse({.low_frequency_factor = 4}, 8, "frequency factors 4 and 4");
   expect_error(ErrorKind::kUse, {"'dynamic'"}, [] { rope_scaling_from_name("dynamic"); });
   check_rope({.size = 4}, 5);

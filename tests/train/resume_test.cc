@@ -90,6 +90,25 @@ TEST(Resume, EqualsNeverStopped) {
   }
 }
 
+// The blocks of other models, all at once and with documents that do not see each other.
+TEST(Resume, HoldsForEveryVariantOfTheBlock) {
+  TrainOptions llama = dropout_options();
+  llama.arch = "llama", llama.heads = 4, llama.kv_heads = 2, llama.channels = 32;
+  TrainOptions everything = llama;
+  everything.window = 5, everything.softcap = 30, everything.logit_softcap = 20, everything.z_loss = 1e-3f;
+  everything.qk_norm = everything.sinks = everything.parallel_residual = everything.document_mask = true;
+  for (const TrainOptions& o : {llama, everything}) {
+    const WholeRun straight = whole_run(o, 1, 5);
+    const WholeRun stopped = interrupted_run(o, 2, 2, 3, 3);
+    EXPECT_EQ(stopped.losses, straight.losses);
+    EXPECT_EQ(stopped.validation, straight.validation);
+    testing::expect_same_bits("weights and moments", stopped.state, straight.state);
+  }
+  TrainOptions seen = everything;
+  seen.document_mask = false;
+  EXPECT_NE(whole_run(everything, 1, 1).losses, whole_run(seen, 1, 1).losses);
+}
+
 TEST(Resume, KeepsTheBestValidationLoss) {
   const testing::TemporaryFolder folder;
   const TrainOptions o = testing::small_options();

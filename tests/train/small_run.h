@@ -31,6 +31,7 @@ inline Corpus small_corpus(int64_t vocabulary = 17, int64_t train = 3000, int64_
   corpus.train_bytes = 2 * train;
   corpus.validation_bytes = 2 * validation;
   corpus.documents = 1;
+  corpus.end_of_text = 0;  // for --document-mask
   return corpus;
 }
 

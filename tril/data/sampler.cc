@@ -26,9 +26,9 @@ void DocumentMask::set(Batch& batch) {
   if (end_of_text_ < 0) return;
   for (int64_t n = 0; n < batch.rows(); ++n) {
     const auto i = static_cast<size_t>(n);
-    const bool first = n % batch.time == 0, ended = !first && batch.tokens[n - 1] == end_of_text_;
-    documents_[i] = first ? 0 : documents_[i - 1] + (ended ? 1 : 0);
-    positions_[i] = first || ended ? 0 : positions_[i - 1] + 1;
+    const bool first = n % batch.time == 0, begins = batch.tokens[n] == end_of_text_;
+    documents_[i] = first ? 0 : documents_[i - 1] + (begins ? 1 : 0);
+    positions_[i] = first || begins ? 0 : positions_[i - 1] + 1;
   }
   batch.documents = documents_.data();
   batch.positions = positions_.data();

@@ -11,8 +11,9 @@
 
 namespace tril {
 
-// The documents of windows (B, T): ids that rise after each end-of-text token, and positions that start again
-// there.
+// The documents of windows (B, T): ids that rise at each end-of-text token, and positions that start again
+// there. The token stands before the document that follows, at position 0, as it does when a model generates
+// from nothing.
 class DocumentMask {
  public:
   // Empty, and set() does nothing, if end_of_text < 0.

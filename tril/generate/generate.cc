@@ -96,7 +96,8 @@ int32_t sample_token(std::span<const float> logits, const SamplerOptions& option
 struct Decoder::Impl {
   const Transformer& model;
   Executor& executor;
-  std::vector<int32_t> tokens;
+  int64_t length = 0;           // tokens so far
+  std::vector<int32_t> tokens;  // the last of them, at least half of the capacity; none for endless models
   KeyValueCache cache;
   AppendSession one;                     // a token at a time
   std::unique_ptr<AppendSession> chunk;  // of a prompt
@@ -120,6 +121,14 @@ struct Decoder::Impl {
     return *chunk;
   }
 
+  void remember(std::span<const int32_t> more) {
+    length += std::ssize(more);
+    if (cache.endless()) return;
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    const int64_t most = cache.config().capacity;
+    if (std::ssize(tokens) > 2 * most) tokens.erase(tokens.begin(), tokens.end() - most);
+  }
+
   void read(std::span<const int32_t> more) {
     const auto most = static_cast<size_t>(cache.config().largest_append);
     while (!more.empty()) {
@@ -137,10 +146,11 @@ Decoder::Decoder(const Transformer& model, Executor& executor, DType cache)
 Decoder::~Decoder() = default;
 
 void Decoder::reset() {
+  impl_->length = 0;
   impl_->tokens.clear();
   impl_->cache.clear();
 }
-int64_t Decoder::length() const { return static_cast<int64_t>(impl_->tokens.size()); }
+int64_t Decoder::length() const { return impl_->length; }
 int64_t Decoder::cache_bytes() const { return impl_->cache.bytes(); }
 
 std::span<const float> Decoder::append(std::span<const int32_t> tokens) {
@@ -152,11 +162,13 @@ std::span<const float> Decoder::append(std::span<const int32_t> tokens) {
               "tokenizer?",
               tokens[i], i, vocabulary);
   }
-  d.tokens.insert(d.tokens.end(), tokens.begin(), tokens.end());
-  check_use(!d.tokens.empty(), "decoder: no tokens yet; a prompt of at least one token is needed");
+  check_use(d.length > 0 || !tokens.empty(),
+            "decoder: no tokens yet; a prompt of at least one token is needed");
   if (d.cache.endless() || d.cache.length(0) + std::ssize(tokens) <= capacity) {
     d.read(tokens);
+    d.remember(tokens);
   } else {
+    d.remember(tokens);
     d.cache.clear();
     const int64_t kept = std::clamp(std::ssize(tokens), std::max<int64_t>(capacity / 2, 1), capacity);
     d.read(std::span(d.tokens).last(static_cast<size_t>(kept)));

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "tril/containers/json.h"
@@ -62,10 +63,11 @@ class ConfigFile {
     check_data(value(key).is_string(), "{}: \"{}\" is {}; text is expected", path_, key, to_text(value(key)));
     return value(key).get<std::string>();
   }
-  // Sets `field` if the key is there.
+  // Sets `field`; a key that is missing leaves it, unless `required`.
   template <class T>
-  void read(const char* key, T& field) const {
-    if (!has(key)) return;
+  void read(const char* key, T& field, bool required) const {
+    if (!has(key) && !required) return;
+    value(key);
     if constexpr (std::is_same_v<T, bool>) {
       field = flag(key, field);
     } else if constexpr (std::is_same_v<T, float>) {
@@ -73,8 +75,9 @@ class ConfigFile {
     } else if constexpr (std::is_same_v<T, int64_t>) {
       field = size(key);
     } else {
+      const std::string name = text(key);
       try {
-        from_name(text(key), field);
+        from_name(name, field);
       } catch (const Error& error) {
         fail(ErrorKind::kData, "{}: \"{}\": {}", path_, key, error.what());
       }
@@ -84,6 +87,11 @@ class ConfigFile {
     check_data(flag(key, only) == only, "{}: \"{}\" is {}, which tril cannot compute", path_, key, !only);
   }
   const std::string& where() const { return path_; }
+  void refuse_others(const std::set<std::string>& known) const {
+    for (const auto& [key, value] : json_.items())
+      check_data(known.contains(key), "{}: \"{}\" is not known; was the file written by a newer tril?", path_,
+                 key);
+  }
 
  private:
   std::string path_;
@@ -124,13 +132,26 @@ TransformerConfig read_gpt2(const ConfigFile& file) {
 
 TransformerConfig read_tril(const ConfigFile& file) {
   TransformerConfig c;
-  check_data(file.size("format") == 1, "{}: format {} was written by a newer tril", file.where(),
-             file.size("format"));
-  visit_sizes(c, [&](const char* name, int64_t& field) { field = file.size(name); });
-  file.value("activation");  // all files have it
-  visit_architecture(c, [&](const char* name, auto& field) { file.read(name, field); });
-  file.read("dropout", c.dropout);
-  file.read("z_loss", c.z_loss);
+  // Format 1 had the sizes, biases and activation of GPT-2's block; format 2 has every field.
+  const int64_t format = file.size("format");
+  check_data(format == 1 || format == 2, "{}: \"format\" is {}; this tril reads 1 and 2", file.where(),
+             format);
+  std::set<std::string> known = {"model_type", "format", "architecture"};
+  const auto read = [&](const char* name, auto& field, bool required) {
+    file.read(name, field, required);
+    known.insert(name);
+  };
+  visit_sizes(c, [&](const char* name, int64_t& field) { read(name, field, true); });
+  visit_architecture(c, [&](const char* name, auto& field) {
+    read(name, field, format == 2 || std::string_view(name) == "activation");
+  });
+  read("dropout", c.dropout, format == 2);
+  read("z_loss", c.z_loss, format == 2);
+  if (format == 1) return c;
+  file.refuse_others(known);
+  check_data(file.text("architecture") == c.architecture(),
+             "{}: \"architecture\" is \"{}\", but the other values are those of {}", file.where(),
+             file.text("architecture"), c.architecture());
   return c;
 }
 
@@ -177,7 +198,7 @@ std::string gpt2_config_json(const TransformerConfig& config, int32_t end_of_tex
 std::string tril_config_json(const TransformerConfig& config) {
   Json json;
   json["model_type"] = "tril";
-  json["format"] = 1;
+  json["format"] = 2;
   json["architecture"] = config.architecture();
   visit_sizes(config, [&](const char* name, int64_t value) { json[name] = value; });
   visit_architecture(config, [&](const char* name, const auto& value) {

@@ -42,7 +42,7 @@ Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key
   const AttentionOptions& o = problem.options;
   t.position = t.query + problem.offset(batch) - t.key;
   t.last = o.causal ? std::clamp(t.position, -kTile, kTile) : kTile;
-  const int64_t window = std::min<int64_t>(o.window, int64_t{1} << 33);  // longer than any row
+  const int64_t window = problem.window();
   t.before = window > 0 ? std::clamp(t.position - window, -kTile - 1, kTile) : -kTile - 1;
   t.prefix = std::clamp<int64_t>(problem.prefix(batch) - t.key, 0, t.keys);
   const bool none = t.queries + t.last <= 0 || t.before >= t.keys - 1;

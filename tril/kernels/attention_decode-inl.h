@@ -29,7 +29,7 @@ struct RowSight {
     const AttentionOptions& o = problem.options;
     const int64_t keys = problem.keys(batch);
     position = problem.offset(batch) + query;
-    const int64_t window = std::min<int64_t>(o.window, int64_t{1} << 33);  // longer than any row
+    const int64_t window = problem.window();
     end = o.causal ? std::clamp<int64_t>(position + 1, 0, keys) : keys;
     first = window > 0 ? std::clamp<int64_t>(position - window + 1, 0, end) : 0;
     prefix = std::clamp<int64_t>(problem.prefix(batch), 0, keys);
@@ -64,21 +64,6 @@ struct RowSight {
 struct KeyBlock {
   int64_t first, count;
 };
-
-// s = c tanh(s / c), s -= slope * distance, for one row's scores of a block.
-HWY_INLINE Vector reshaped(const AttentionOptions& options, int64_t head, int64_t ahead, Vector s) {
-  const Floats d;
-  if (options.softcap > 0) {
-    const Vector cap = hn::Set(d, options.softcap), inverse = hn::Set(d, 1.0f / options.softcap);
-    s = hn::Mul(tril::HWY_NAMESPACE::vector_tanh(Floats(), hn::Mul(s, inverse)), cap);
-  }
-  if (options.alibi_slopes != nullptr) {
-    const Integers di;
-    const auto distance = hn::Abs(hn::Sub(hn::Set(di, static_cast<int32_t>(ahead)), hn::Iota(di, 0)));
-    s = hn::NegMulAdd(hn::Set(d, options.alibi_slopes[head]), hn::ConvertTo(d, distance), s);
-  }
-  return s;
-}
 
 class Decode {
  public:
@@ -187,12 +172,15 @@ class Decode {
     float* const scores = at(layout_.scores) + r * kDecodeKeys;
     const Vector before = hn::Set(d, maximum_[r]);
     const bool reshapes = call_.reshapes_scores();
+    const Reshape reshape(call_.options, head(r));
     Vector m = before;
     int64_t visible = kAll ? block.count : 0;
     for (int64_t k = 0; k < block.count; k += kLanes) {
       Vector s = hn::LoadU(d, scores + k);
       if (reshapes) {
-        s = reshaped(call_.options, head(r), sight.position - block.first - k, s);
+        const Integers di;
+        const auto key = hn::Iota(di, static_cast<int32_t>(block.first + k));
+        s = reshape(s, hn::Sub(hn::Set(di, static_cast<int32_t>(sight.position)), key));
         hn::StoreU(s, d, scores + k);
       }
       if constexpr (!kAll) {

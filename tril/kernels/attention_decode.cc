@@ -6,7 +6,7 @@ VisibleBlocks::VisibleBlocks(const Problem& problem, int64_t batch) {
   const AttentionOptions& o = problem.options;
   const int64_t keys = problem.keys(batch), offset = problem.offset(batch);
   const int64_t lowest = offset + problem.padding(batch), highest = offset + problem.shape.query_length - 1;
-  const int64_t window = std::min<int64_t>(o.window, int64_t{1} << 33);  // longer than any row
+  const int64_t window = problem.window();
   const int64_t seen_end = o.causal ? std::clamp<int64_t>(highest + 1, 0, keys) : keys;
   const int64_t seen_first = window > 0 ? std::clamp<int64_t>(lowest - window + 1, 0, seen_end) : 0;
   const int64_t prefix_end = std::clamp<int64_t>(problem.prefix(batch), 0, keys);

@@ -57,6 +57,8 @@ struct Problem {
   }
   // Keys that the queries before `query_end` may see: [0, key_end).
   int64_t key_end(int64_t batch, int64_t query_end) const;
+  // 0: none. Longer than any row, it need not be longer still.
+  int64_t window() const { return std::min<int64_t>(options.window, int64_t{1} << 33); }
   int64_t prefix(int64_t batch) const { return options.prefix ? options.prefix[batch] : 0; }
   // Keys of this row of the batch, the position of its query 0, and how many of its first queries are
   // padding.

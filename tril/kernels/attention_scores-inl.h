@@ -19,31 +19,43 @@ namespace tril::attention::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// s = c tanh(s / c), s -= slope * distance; `slopes`, if not null, becomes 1 - tanh^2(s / c).
+// s = c tanh(s / c), s -= slope * |ahead|, for scores of one head.
+struct Reshape {
+  Reshape(const AttentionOptions& options, int64_t head)
+      : capped(options.softcap > 0),
+        sloped(options.alibi_slopes != nullptr),
+        cap(options.softcap),
+        fall(sloped ? options.alibi_slopes[head] : 0.0f) {}
+
+  // `ahead`: positions from key to query; `slopes`, if not null, becomes 1 - tanh^2(s / c).
+  HWY_INLINE Vector operator()(Vector s, hn::Vec<Integers> ahead, float* slopes = nullptr) const {
+    const Floats d;
+    if (capped) {
+      const Vector t = tril::HWY_NAMESPACE::vector_tanh(d, hn::Mul(s, hn::Set(d, 1.0f / cap)));
+      s = hn::Mul(t, hn::Set(d, cap));
+      if (slopes != nullptr) hn::StoreU(hn::NegMulAdd(t, t, hn::Set(d, 1.0f)), d, slopes);
+    }
+    if (sloped) s = hn::NegMulAdd(hn::Set(d, fall), hn::ConvertTo(d, hn::Abs(ahead)), s);
+    return s;
+  }
+
+  bool capped, sloped;
+  float cap, fall;
+};
+
+// A tile's scores; `slopes`: of the softcap, or null.
 HWY_NOINLINE void reshape_scores(const Tile& tile, const AttentionOptions& options, int64_t head,
                                  float* scores, float* slopes) {
   const Floats d;
   const Integers di;
-  const bool capped = options.softcap > 0;
-  const Vector cap = hn::Set(d, options.softcap),
-               inverse = hn::Set(d, capped ? 1.0f / options.softcap : 0.0f);
-  const Vector fall = hn::Set(d, options.alibi_slopes ? options.alibi_slopes[head] : 0.0f);
+  const Reshape reshape(options, head);
   for (int64_t q = 0; q < tile.queries; q += kLanes) {
     const int64_t keys = scored_keys(tile, q);
     for (int64_t k = first_scored(tile, q); k < keys; ++k) {
-      float* const at = scores + k * kTileStride + q;
-      Vector s = hn::LoadU(d, at);
-      if (capped) {
-        const Vector t = tril::HWY_NAMESPACE::vector_tanh(d, hn::Mul(s, inverse));
-        s = hn::Mul(t, cap);
-        if (slopes != nullptr)
-          hn::StoreU(hn::NegMulAdd(t, t, hn::Set(d, 1.0f)), d, slopes + k * kTileStride + q);
-      }
-      if (options.alibi_slopes != nullptr) {
-        const auto ahead = hn::Iota(di, static_cast<int32_t>(tile.position + q - k));
-        s = hn::NegMulAdd(fall, hn::ConvertTo(d, hn::Abs(ahead)), s);
-      }
-      hn::StoreU(s, d, at);
+      const int64_t at = k * kTileStride + q;
+      const auto ahead = hn::Iota(di, static_cast<int32_t>(tile.position + q - k));
+      const Vector s = reshape(hn::LoadU(d, scores + at), ahead, slopes == nullptr ? nullptr : slopes + at);
+      hn::StoreU(s, d, scores + at);
     }
   }
 }

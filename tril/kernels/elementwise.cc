@@ -85,6 +85,11 @@ void add(Executor& executor, int64_t count, const float* x, float* y) {
                [&](int64_t begin, int64_t end, int) { add_row(end - begin, x + begin, y + begin); });
 }
 
+void copy(Executor& executor, int64_t count, const float* x, float* y) {
+  parallel_for(executor, count, kChunkElements,
+               [&](int64_t begin, int64_t end, int) { std::copy(x + begin, x + end, y + begin); });
+}
+
 void bias_forward(Executor& executor, int64_t rows, int64_t channels, const float* bias, float* y) {
   parallel_for(executor, rows, rows_per_chunk(channels), [&](int64_t begin, int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(add_bias)

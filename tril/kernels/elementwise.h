@@ -9,6 +9,9 @@ namespace tril {
 void add(Executor& executor, int64_t count, const float* x, float* y);
 void add_row(int64_t count, const float* x, float* y);  // one thread
 
+// y = x
+void copy(Executor& executor, int64_t count, const float* x, float* y);
+
 // y_nc += bias_c.
 void bias_forward(Executor& executor, int64_t rows, int64_t channels, const float* bias, float* y);
 

@@ -2,8 +2,9 @@
 //
 //   y = (x - mean) * rstd * weight + bias
 //
-//   kLayer  layer normalisation, Ba, Kiros, Hinton (2016): rstd = 1 / sqrt(variance + epsilon), variance
-//   biased kRms    RMS normalisation, Zhang, Sennrich (2019): mean = 0, rstd = 1 / sqrt(avg(x^2) + epsilon)
+//   kLayer: layer normalisation, Ba, Kiros, Hinton (2016). rstd = 1 / sqrt(variance + epsilon), of all C
+//
+//   kRms: RMS normalisation, Zhang, Sennrich (2019). mean = 0, rstd = 1 / sqrt(avg(x^2) + epsilon)
 #pragma once
 
 #include "tril/base/parallel.h"

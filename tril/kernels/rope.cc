@@ -53,11 +53,18 @@ void check_rope(const RopeConfig& r, int64_t head_size) {
             "rope: {} of {} features are to turn; give an even --rope-size of at most {}", size, head_size,
             std::min(head_size / 2, kMostPairs) * 2);
   check_use(r.base > 1 && std::isfinite(r.base), "rope: base {} must be above 1, such as 10000", r.base);
-  check_use(r.factor >= 1 && std::isfinite(r.factor), "rope: factor {} must be at least 1", r.factor);
+  check_use(r.factor >= 1 && r.factor <= 1e9f, "rope: factor {} must lie between 1 and 1e9", r.factor);
+  check_use(r.scaling == RopeScaling::kNone ? r.factor == 1 : r.factor > 1,
+            "rope: factor {} with {} scaling; a factor above 1 (--rope-factor) and a scaling "
+            "(--rope-scaling) belong "
+            "together",
+            r.factor, rope_scaling_name(r.scaling));
   const bool needs_original = r.scaling == RopeScaling::kLlama3 || r.scaling == RopeScaling::kYarn;
-  check_use(!needs_original || r.original_context > 0,
-            "rope: {} scaling needs the context that the factor is relative to; give --rope-original-context",
-            rope_scaling_name(r.scaling));
+  check_use(needs_original == (r.original_context > 0),
+            "rope: {} scaling with an original context of {}; llama3 and yarn need one "
+            "(--rope-original-context), the "
+            "others have none",
+            rope_scaling_name(r.scaling), r.original_context);
   check_use(r.scaling != RopeScaling::kNtk || size > 2, "rope: ntk scaling needs a size above 2, not {}",
             size);
   check_use(r.low_frequency_factor > 0 && r.high_frequency_factor > r.low_frequency_factor,

@@ -233,21 +233,13 @@ void check_sequence(const ConstView& x, int64_t channels, std::string_view what)
             x.shape, channels);
 }
 
-// y = x, elements cut into chunks.
-void copy(const Context& context, ConstView x, View y) {
-  const float* const from = x.f32();
-  float* const to = y.f32();
-  parallel_for(context.executor, x.elements(), 16384,
-               [&](int64_t begin, int64_t end, int) { std::copy(from + begin, from + end, to + begin); });
-}
-
 }  // namespace
 
 void Head::forward(const Context& context, ConstView x, View y, State& state) const {
   check_sequence(x, heads.config().channels, "Head input");
   check_shape(y, {x.shape[0], x.shape[1], heads.config().head_size}, "Head output (B, T, D)");
   heads.forward(context, x.shape[0], x.shape[1], as_rows(x, x.shape[2], "Head input"), state);
-  copy(context, state.out, y);
+  copy(context.executor, state.out.elements(), state.out.f32(), y.f32());
 }
 
 void Head::backward(const Context& context, ConstView x, ConstView dy, View dx, State& state) {

@@ -20,7 +20,8 @@ KeyValueCache::KeyValueCache(const TransformerConfig& model, const KeyValueCache
       !learned || config_.capacity <= m.context,
       "key/value cache: capacity {} is above the context of {}, and the model has no position beyond it",
       config_.capacity, m.context);
-  window_ = m.attention.window;
+  window_ =
+      m.attention.window < m.context ? m.attention.window : 0;  // a longer one hides nothing that was trained
   kv_heads_ = m.kv_heads;
   head_size_ = m.head_size;
   endless_ = window_ > 0 && !learned;

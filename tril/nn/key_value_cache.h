@@ -3,9 +3,8 @@
 //
 //   KeyValueCache cache(model.config(), {.batch = 2});
 //   AppendSession prompt(model, executor, cache, /*time=*/16), next(model, executor, cache, 1);
-//   model.append(prompt.context(), {.batch = 2, .time = 16, .tokens = ...}, counts, cache, prompt.state(),
-//   logits); model.append(next.context(), {.batch = 2, .time = 1, .tokens = ...}, nullptr, cache,
-//   next.state(), logits);
+//   model.append(prompt.context(), prompt_batch, counts, cache, prompt.state(), logits);
+//   model.append(next.context(), next_batch, nullptr, cache, next.state(), logits);
 //
 // Keys are kept as attention reads them: normalised and turned. A model with a sliding window keeps two
 // windows of tokens; when the room is full, the last window moves to its front, which costs each token one
@@ -40,7 +39,8 @@ class KeyValueCache {
   const KeyValueCacheConfig& config() const { return config_; }
   int64_t length(int64_t sequence) const { return lengths_[static_cast<size_t>(sequence)]; }  // tokens so far
   int64_t bytes() const { return memory_.used(); }
-  // True if sequences may grow without end: with a window, and positions that are not learned.
+  // True if sequences may grow without end: with a window below the context, and positions that are not
+  // learned.
   bool endless() const { return endless_; }
   void clear();                  // forgets all sequences
   void clear(int64_t sequence);  // forgets one

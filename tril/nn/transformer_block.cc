@@ -108,12 +108,7 @@ void TransformerBlock::backward(const Context& context, ConstView x3, ConstView 
               dx.f32(), dbranch.f32());
     }
   };
-  if (dx.data != dy.data) {
-    const float* const from = dy.f32();
-    float* const to = dx.f32();
-    parallel_for(context.executor, dy.elements(), 16384,
-                 [&](int64_t begin, int64_t end, int) { std::copy(from + begin, from + end, to + begin); });
-  }
+  if (dx.data != dy.data) copy(context.executor, dy.elements(), dy.f32(), dx.f32());
 
   const auto attention_backward = [&] {  // dattention = gradient of ln1(x)
     dropped("dropout/projection");

@@ -26,7 +26,8 @@ std::string near_divisors(int64_t channels, int64_t heads) {
   int64_t below = heads, above = heads;
   while (below > 1 && channels % below != 0) --below;
   while (above < channels && channels % above != 0) ++above;
-  return below == above ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
+  return below == above || channels % above != 0 ? fmt::format("{}", below)
+                                                 : fmt::format("{} or {}", below, above);
 }
 
 }  // namespace
@@ -114,15 +115,15 @@ TransformerConfig TransformerConfig::resolved() const {
   const AttentionVariants& a = c.attention;
   if (a.positions == Positions::kRope) check_rope(a.rope, c.head_size);
   check_use(a.window >= 0 && a.window <= kLargest,
-            "window is {}; it must be a number of tokens, or 0 for all", a.window);
+            "window is {}; it must be a number of tokens up to {}, or 0 for all", a.window, kLargest);
   for (const auto& [name, value] : {std::pair("softcap", a.softcap), {"logit-softcap", c.logit_softcap}}) {
-    check_use(value == 0 || (value >= 1e-3f && value <= 1e30f),
-              "{} is {}; it must be positive, such as 30, or 0 for none", name, value);
+    check_use(value == 0 || (value >= 1e-3f && value <= 1e9f),
+              "{} is {}; it must lie between 0.001 and 1e9, such as 30, or be 0 for none", name, value);
   }
   check_use(c.z_loss >= 0 && c.z_loss <= 1, "z-loss is {}; it must lie between 0 and 1, such as 1e-4",
             c.z_loss);
-  check_use(c.norm.epsilon > 0 && c.norm.epsilon < 1,
-            "norm-epsilon is {}; it must be a small positive number, such as 1e-5", c.norm.epsilon);
+  check_use(c.norm.epsilon >= 1e-12f && c.norm.epsilon <= 0.1f,
+            "norm-epsilon is {}; it must lie between 1e-12 and 0.1, such as 1e-5", c.norm.epsilon);
   check_use(!(c.tied_head && c.lm_head_bias),
             "a tied language-model head has no bias; untie it or drop the bias");
   c.parameter_count();  // throws if the sum does not fit

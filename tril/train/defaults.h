@@ -49,5 +49,8 @@ struct Preset {
 };
 const std::vector<Preset>& presets();
 const Preset& find_preset(std::string_view name);  // throws kUse listing the names
+// The preset's options; with another architecture, unless `arch` is empty, and then without the preset's own
+// changes of its block.
+TrainOptions preset_options(const Preset& preset, std::string_view arch);
 
 }  // namespace tril

@@ -87,6 +87,14 @@ const std::vector<Preset>& presets() {
   return all;
 }
 
+TrainOptions preset_options(const Preset& preset, std::string_view arch) {
+  TrainOptions o = preset.options;
+  if (arch.empty()) return o;
+  o.arch = arch;
+  o.qkv_bias.clear();
+  return o;
+}
+
 const Preset& find_preset(std::string_view name) {
   const auto it =
       std::find_if(presets().begin(), presets().end(), [&](const Preset& p) { return p.name == name; });

@@ -104,14 +104,19 @@ void check_range(std::string_view name, double value, double low, double high, s
   check_use(value >= low && value <= high, "--{} is {}; give {}", name, value, range);  // false for NaN
 }
 
-// Options that are "true", "false" or "" and the fields of the model that they set.
-constexpr std::pair<std::string_view, std::string TrainOptions::*> kFlags[] = {
-    {"qkv-bias", &TrainOptions::qkv_bias},         {"projection-bias", &TrainOptions::projection_bias},
-    {"mlp-bias", &TrainOptions::mlp_bias},         {"norm-bias", &TrainOptions::norm_bias},
-    {"lm-head-bias", &TrainOptions::lm_head_bias}, {"tied-head", &TrainOptions::tied_head}};
-constexpr bool TransformerConfig::*kFlagFields[] = {
-    &TransformerConfig::qkv_bias,  &TransformerConfig::projection_bias, &TransformerConfig::mlp_bias,
-    &TransformerConfig::norm_bias, &TransformerConfig::lm_head_bias,    &TransformerConfig::tied_head};
+// Options that are "true", "false" or "", and the fields of the model that they set.
+struct Switch {
+  std::string_view name;
+  std::string TrainOptions::*option;
+  bool TransformerConfig::*field;
+};
+constexpr Switch kSwitches[] = {
+    {"qkv-bias", &TrainOptions::qkv_bias, &TransformerConfig::qkv_bias},
+    {"projection-bias", &TrainOptions::projection_bias, &TransformerConfig::projection_bias},
+    {"mlp-bias", &TrainOptions::mlp_bias, &TransformerConfig::mlp_bias},
+    {"norm-bias", &TrainOptions::norm_bias, &TransformerConfig::norm_bias},
+    {"lm-head-bias", &TrainOptions::lm_head_bias, &TransformerConfig::lm_head_bias},
+    {"tied-head", &TrainOptions::tied_head, &TransformerConfig::tied_head}};
 
 template <class T>
 void set_named(const std::string& name, T& field) {
@@ -124,9 +129,9 @@ void set_number(T value, T& field) {
 
 // What differs from the architecture that `config` has.
 void set_variants(const TrainOptions& o, TransformerConfig& config) {
-  for (size_t i = 0; i < std::size(kFlags); ++i) {
-    const std::string& text = o.*kFlags[i].second;
-    if (!text.empty()) config.*kFlagFields[i] = text == "true";
+  for (const Switch& s : kSwitches) {
+    const std::string& text = o.*s.option;
+    if (!text.empty()) config.*s.field = text == "true";
   }
   set_named(o.activation, config.activation);
   set_named(o.norm, config.norm.kind);
@@ -147,7 +152,7 @@ void set_variants(const TrainOptions& o, TransformerConfig& config) {
   set_number(o.rope_original_context, rope.original_context);
   set_named(o.rope_scaling, rope.scaling);
   rope.interleaved |= o.rope_interleaved;
-  // Untying the head or giving it a bias says the same about the other.
+  // A tied head has no bias: the architecture's goes with the head.
   if (o.lm_head_bias.empty() && config.tied_head) config.lm_head_bias = false;
 }
 
@@ -181,9 +186,9 @@ void check_options(const TrainOptions& o) {
             "--val-fraction is {}; give a number from 0 to below 1", o.val_fraction);
   check_use(o.schedule == "cosine" || o.schedule == "constant", "--schedule is '{}'; give cosine or constant",
             o.schedule);
-  for (const auto& [name, value] : kFlags) {
-    const std::string& text = o.*value;
-    check_use(text.empty() || text == "true" || text == "false", "--{} is '{}'; give true or false", name,
+  for (const Switch& s : kSwitches) {
+    const std::string& text = o.*s.option;
+    check_use(text.empty() || text == "true" || text == "false", "--{} is '{}'; give true or false", s.name,
               text);
   }
   const bool rope_given = o.rope_base != 0 || o.rope_factor != 0 || o.rope_size != 0 ||
@@ -192,6 +197,7 @@ void check_options(const TrainOptions& o) {
   check_use(!rope_given || config.attention.positions == Positions::kRope,
             "options --rope-... are given, but the positions are {}; add --positions rope",
             name_of(config.attention.positions));
+  if (rope_given) check_rope(config.attention.rope, 256);  // the size of a head may not be chosen yet
 }
 
 float learning_rate_at(const TrainOptions& o, int64_t step) {
