@@ -99,7 +99,7 @@ int attention_command(const Arguments& words) {
     check_use(!line.given(name) || !value.empty(), "{} is empty; give a value or leave it out", name);
   const Format& format = choose_format(format_name, out);
   if (out.empty()) out = "attention." + format.name;
-  if (out != "-") refuse_file_of_model(out, folder);
+  if (out != "-") refuse_file_of_model(out);
 
   const LoadedModel loaded = load_model_folder(folder);
   AttentionReport report{.model = folder,

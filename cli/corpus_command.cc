@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "tril/base/error.h"
-#include "tril/base/files.h"
 #include "tril/containers/json.h"
 #include "tril/data/stories.h"
 
@@ -74,6 +74,7 @@ int corpus_command(const Arguments& words) {
     }
     return 0;
   }
+  refuse_file_of_model(out);
   AtomicFile file{Path(out)};
   for (int64_t i = 0; i < stories; ++i)
     file.write((i > 0 ? "\n" : "") + make_story(seed, static_cast<uint64_t>(i)));

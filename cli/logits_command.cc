@@ -51,7 +51,7 @@ int logits_command(const Arguments& words) {
   check_use(line.given("--tokens") != line.given("--text"), "tril logits: give either --tokens or --text");
   check_use(!out.empty(), "tril logits: no --out FILE given");
   check_use(out != "-", "tril logits: --out needs a file; safetensors cannot be written to standard output");
-  refuse_file_of_model(out, folder);
+  refuse_file_of_model(out);
 
   LoadedModel loaded = load_model_folder(folder);
   std::vector<int32_t> tokens = parse_tokens(token_text);

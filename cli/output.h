@@ -9,13 +9,14 @@
 
 namespace tril::cli {
 
-// Throws kUse if `out` lies in the model's folder under a name that is there already.
-void refuse_file_of_model(const std::string& out, const std::string& folder);
+// Throws kUse if `out` lies in the folder of a model or run, or below its steps/, and has a name that tril
+// gives to files there.
+void refuse_file_of_model(const std::string& out);
 
 class Output {
  public:
-  explicit Output(
-      const std::string& name);  // "-": standard output. Fails at once where nothing can be written
+  // "-": standard output. Fails at once where nothing can be written.
+  explicit Output(const std::string& name);
   bool is_file() const { return file_ != nullptr; }
   void write(std::string_view bytes);
   void commit();

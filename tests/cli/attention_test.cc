@@ -1,4 +1,6 @@
 // `tril attention`: its formats, and what it says when it cannot.
+#include <map>
+
 #include "tests/cli/run_tril.h"
 #include "tril/containers/json.h"
 #include "tril/interop/model_folder.h"
@@ -94,10 +96,51 @@ TEST_F(Attention, MistakesInTheCommand) {
   expect_error(inspect({}, "The cat sees the moon"), 1, {"21 tokens", "context of 16", "first 16 bytes"});
 }
 
-TEST_F(Attention, FilesThatCannotBeWrittenOrMustStay) {
-  const std::string weights = read_file(*directory_ / "model" / "model.safetensors");
-  expect_error(inspect({"--out", "model/model.safetensors"}), 1, {"a file of the model"});
-  EXPECT_EQ(read_file(*directory_ / "model" / "model.safetensors"), weights);
+TEST_F(Attention, FilesOfAnyModelStay) {
+  const auto contents = [] {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(*directory_ / "model"))
+      if (entry.is_regular_file()) all[entry.path().native()] = read_file(entry.path());
+    return all;
+  };
+  const auto before = contents();
+  EXPECT_GE(before.size(), 9u);
+  std::filesystem::create_directory_symlink("model/steps", *directory_ / "link");
+  std::filesystem::create_directories(*directory_ / "other" / "steps");
+  for (const auto& [path, content] : before) {
+    expect_error(inspect({"--format", "csv", "--out", path}), 1, {path, "a file of the model"});
+    expect_error(run({"logits", "other", "--tokens", "1", "--out", path}), 1, {path, "a file of the model"});
+    expect_error(run({"corpus", "--stories", "1", "--out", path}), 1, {path, "a file of the model"});
+  }
+  for (const char* name : {"model/x.safetensors", "model/steps/00000002/manifest.json",
+                           "link/00000002/x.safetensors", "other/../model/./tokenizer_x.json"})
+    expect_error(inspect({"--format", "csv", "--out", name}), 1, {name, "a file of the model"});
+  EXPECT_EQ(contents(), before);
+
+  // A run without a saved model yet, then one whose folder is no run.
+  write_file(*directory_ / "other" / "log.jsonl", "{}\n");
+  expect_error(inspect({"--out", "other/config.json"}), 1, {"a file of the model"});
+  expect_error(inspect({"--out", "other/steps/config.json"}), 1, {"a file of the model"});
+  std::filesystem::remove(*directory_ / "other" / "log.jsonl");
+  EXPECT_EQ(inspect({"--out", "other/steps/config.json"}).code, 0);
+  EXPECT_EQ(inspect({"--out", "other/config.json"}).code, 0);
+}
+
+TEST_F(Attention, AModelsFolderCanBeWorkedIn) {
+  for (int time = 0; time < 2; ++time) {
+    for (const char* format : {"html", "json", "csv", "png"}) {
+      const Result result = run_tril({"attention", ".", "--text", "The cat", "--format", format},
+                                     {.directory = *directory_ / "model"});
+      EXPECT_EQ(result.code, 0) << result.err;
+    }
+    EXPECT_EQ(inspect({"--out", "model/steps/00000002/heads.json"}).code, 0);
+  }
+  for (const char* name : {"html", "json", "csv", "png"})
+    std::filesystem::remove(*directory_ / "model" / (std::string("attention.") + name));
+  std::filesystem::remove(*directory_ / "model" / "steps" / "00000002" / "heads.json");
+}
+
+TEST_F(Attention, FilesThatCannotBeWritten) {
   expect_error(inspect({"--out", "nowhere/x.html"}), 2, {"nowhere"});
   expect_error(inspect({"--out", "model"}), 2, {"model"});
   write_file(*directory_ / "full.json", "before");
