@@ -34,12 +34,19 @@ const Format* find_format(std::string_view name) {
 
 // The one asked for, else what the file's name ends in, else a page.
 const Format& choose_format(const std::string& name, const std::string& out) {
-  if (name.empty()) {
-    const Format* const by_ending = find_format(Path(out).extension().string().erase(0, 1));
-    return by_ending != nullptr ? *by_ending : kFormats[0];
+  if (!name.empty()) {
+    const Format* const format = find_format(name);
+    check_use(format != nullptr, "--format '{}': unknown; give html, json, csv or png", name);
+    return *format;
   }
-  const Format* const format = find_format(name);
-  check_use(format != nullptr, "--format '{}': unknown; give html, json, csv or png", name);
+  std::string ending = Path(out).extension().string();
+  if (ending.empty()) return kFormats[0];
+  for (char& c : ending)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const Format* const format = find_format(std::string_view(ending).substr(1));
+  check_use(format != nullptr,
+            "--out {}: the ending tells no format; end it in .html, .json, .csv or .png, or give --format",
+            out);
   return *format;
 }
 
@@ -47,10 +54,11 @@ const Format& choose_format(const std::string& name, const std::string& out) {
 std::vector<int64_t> parse_choice(std::string_view option, std::string_view text, int64_t count) {
   std::set<int64_t> chosen;
   for (int64_t i = 0; text.empty() && i < count; ++i) chosen.insert(i);
-  while (!text.empty()) {
+  for (bool more = !text.empty(); more;) {
     const size_t end = std::min(text.find(','), text.size());
+    more = end < text.size();
     chosen.insert(parse_count(option, text.substr(0, end), {0, count - 1}));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    text.remove_prefix(end + more);
   }
   return {chosen.begin(), chosen.end()};
 }
@@ -89,7 +97,7 @@ int attention_command(const Arguments& words) {
   line.text("--head", head, "LIST", "heads of each of them (all)");
   line.text("--out", out, "FILE", "file to write, - for standard output (attention.html, .json, ...)");
   line.text("--format", format_name, "NAME",
-            "html: a page, png: a picture, json and csv: exact numbers (as --out ends, else html)");
+            "html: a page, png: a picture, json and csv: exact numbers (as --out ends, html without ending)");
   line.threads(threads);
   if (!line.parse(words)) return 0;
   check_use(!folder.empty(), "tril attention: no model given; usage: tril attention MODEL --text TEXT");

@@ -48,6 +48,10 @@ TEST_F(Attention, WritesAPageUnlessToldOtherwise) {
   EXPECT_TRUE(read_file(*directory_ / "attention.csv").starts_with("layer,head,"));
   EXPECT_EQ(inspect({"--out", "heads.png"}).code, 0);
   EXPECT_TRUE(read_file(*directory_ / "heads.png").starts_with("\x89PNG"));
+  EXPECT_EQ(inspect({"--out", "HEADS.Png"}).code, 0);
+  EXPECT_TRUE(read_file(*directory_ / "HEADS.Png").starts_with("\x89PNG"));
+  EXPECT_EQ(inspect({"--out", "no_ending"}).code, 0);
+  EXPECT_TRUE(read_file(*directory_ / "no_ending").starts_with("<!DOCTYPE html>"));
   EXPECT_EQ(inspect({"--out", "x.txt", "--format", "json"}).code, 0);
   EXPECT_TRUE(read_file(*directory_ / "x.txt").starts_with("{"));
 }
@@ -90,9 +94,15 @@ TEST_F(Attention, MistakesInTheCommand) {
   expect_error(inspect({"--head", "0,5"}), 1, {"--head 5", "from 0 to 1"});
   expect_error(inspect({"--head", "-1"}), 1, {"--head -1", "from 0 to 1"});
   expect_error(inspect({"--layer", "0,,1"}), 1, {"--layer ''", "whole number"});
+  expect_error(inspect({"--layer", "0,"}), 1, {"--layer ''", "whole number"});
+  expect_error(inspect({"--head", ","}), 1, {"--head ''", "whole number"});
   expect_error(inspect({"--layer", "first"}), 1, {"--layer 'first'", "whole number"});
   expect_error(inspect({"--layer="}), 1, {"--layer is empty"});
   expect_error(inspect({"--format", "svg"}), 1, {"svg", "html, json, csv or png"});
+  for (const char* name : {"unknown.txt", "unknown.png.", "unknown.htm"}) {
+    expect_error(inspect({"--out", name}), 1, {name, ".html, .json, .csv or .png", "--format"});
+    EXPECT_FALSE(std::filesystem::exists(*directory_ / name));
+  }
   expect_error(inspect({}, "The cat sees the moon"), 1, {"21 tokens", "context of 16", "first 16 bytes"});
 }
 
