@@ -9,7 +9,7 @@
 
 namespace tril::cli {
 
-// Throws kUse if `out` lies in the folder of a model or run, or below its steps/, and has a name that tril
+// Throws kUse if `out` lies in the folder of a model or run, or below its steps/, under a name that tril
 // gives to files there.
 void refuse_file_of_model(const std::string& out);
 

@@ -113,6 +113,9 @@ TEST(AttentionReport, PageHoldsTheLowerTriangles) {
   ASSERT_FALSE(data.is_discarded());
   EXPECT_EQ(data["layers"], Json({0, 1, 2}));
   EXPECT_EQ(data["heads"], Json({0, 1, 2, 3}));
+  for (const size_t k : {0, 2, 4})  // where the picture's steps of 1/254 meet those of the page
+    EXPECT_EQ(data["light"][k], Json(heat_color(static_cast<float>(k * k) / 16))) << k;
+  EXPECT_EQ(data["dark"], Json(kDarkHeat));
   ASSERT_EQ(data["maps"].size(), 12u);
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t m = 0; m < 12; ++m) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,8 +16,8 @@ constexpr const char* kHead =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     // Nothing may be fetched, whatever a text holds.
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-    "script-src 'unsafe-inline'\">\n";
+    "<meta http-equiv=\"Content-Security-Policy\" "
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n";
 
 std::string base64(std::span<const uint8_t> bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -74,24 +75,23 @@ void write_attention_html(const AttentionReport& report, AttentionProbe& probe, 
   sink(fmt::format("<title>attention of {}</title>\n<style>{}</style>\n</head>\n<body>\n", name,
                    kAttentionStyle));
   sink(fmt::format(
-      "<header><h1>Attention of {}</h1>\n<p>{}, {}, {} each. Colour says how strongly a token looks at an "
-      "earlier "
-      "one.</p></header>\n<main>\n<div class=\"column\">\n<section>\n<div class=\"bar\"><h2>The text, as "
-      "read by "
-      "<span class=\"which\"></span></h2></div>\n<noscript><p>This page draws with JavaScript, which is off "
-      "here.</p></noscript>\n<div id=\"text\">",
+      "<header><h1>Attention of {}</h1>\n"
+      "<p>{}, {}, {} each. Colour says how strongly a token looks at an earlier one.</p></header>\n"
+      "<main>\n<div class=\"column\">\n<section>\n"
+      "<div class=\"bar\"><h2>The text, as read by <span class=\"which\"></span></h2></div>\n"
+      "<noscript><p>This page draws with JavaScript, which is off here.</p></noscript>\n<div id=\"text\">",
       name, plural(time, "token"), plural(static_cast<int64_t>(report.layers.size()), "layer"),
       plural(static_cast<int64_t>(report.heads.size()), "head")));
   sink(text_section(report));
   sink(fmt::format("</div>{}", kAttentionBody));
   sink(fmt::format(
-      "<footer><p>The weights stand in this file, {:.0f} KB: of each map the lower triangle, 8 bits for the "
-      "square "
-      "root of a weight. What is shown is within 0.4 percentage points; --format json writes exact "
-      "numbers.</p></footer>\n<script type=\"application/json\" id=\"data\">{{\"layers\":[{}],\"heads\":[{}],"
-      "\"maps\":[",
+      "<footer><p>The weights stand in this file, {:.0f} KB: of each map the lower triangle, 8 bits for the\n"
+      "square root of a weight. What is shown is within 0.4 percentage points; --format json writes exact\n"
+      "numbers.</p></footer>\n"
+      "<script type=\"application/json\" id=\"data\">"
+      "{{\"layers\":[{}],\"heads\":[{}],\"light\":{},\"dark\":{},\"maps\":[",
       std::ceil(static_cast<double>(bytes) / 1000), fmt::join(report.layers, ","),
-      fmt::join(report.heads, ",")));
+      fmt::join(report.heads, ","), kLightHeat, kDarkHeat));
   const char* separator = "\n\"";
   for (const int64_t layer : report.layers) {
     for (const int64_t head : report.heads) {

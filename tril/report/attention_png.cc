@@ -13,29 +13,18 @@ namespace {
 constexpr int kColors = 256;
 constexpr uint8_t kGapIndex = kColors - 1;  // of the palette; the others are weights
 
-struct Stop {
-  double at;
-  std::array<double, 3> color;
-};
-constexpr Stop kStops[] = {{0, {255, 255, 255}},
-                           {0.25, {255, 225, 160}},
-                           {0.5, {251, 140, 40}},
-                           {0.75, {186, 50, 10}},
-                           {1, {60, 10, 20}}};
-
-// As on the page, colour grows with the square root of a weight, so that small ones show.
 uint8_t index_of(float weight) {
   return static_cast<uint8_t>(std::lround((kGapIndex - 1) * std::sqrt(std::clamp(weight, 0.0f, 1.0f))));
 }
 
-std::array<uint8_t, 3> color_of(uint8_t index) {
-  const double heat = index / static_cast<double>(kGapIndex - 1);
-  const Stop* stop = kStops;
-  while (heat > stop[1].at) ++stop;
-  const double part = (heat - stop->at) / (stop[1].at - stop->at);
-  std::array<uint8_t, 3> color;
-  for (size_t c = 0; c < 3; ++c)
-    color[c] = static_cast<uint8_t>(std::lround(stop->color[c] + part * (stop[1].color[c] - stop->color[c])));
+Color color_of(uint8_t index) {
+  const double place = index / static_cast<double>(kGapIndex - 1) * (kLightHeat.size() - 1);
+  const size_t k = std::min(static_cast<size_t>(place), kLightHeat.size() - 2);
+  Color color;
+  for (size_t c = 0; c < 3; ++c) {
+    const double from = kLightHeat[k][c], to = kLightHeat[k + 1][c];
+    color[c] = static_cast<uint8_t>(std::lround(from + (place - static_cast<double>(k)) * (to - from)));
+  }
   return color;
 }
 
@@ -82,7 +71,7 @@ int64_t png_scale(int64_t time) {
   return divide_up(kLeastSide, time);
 }
 
-std::array<uint8_t, 3> heat_color(float weight) { return color_of(index_of(weight)); }
+Color heat_color(float weight) { return color_of(index_of(weight)); }
 
 void write_attention_png(const AttentionReport& report, AttentionProbe& probe, ReportSink sink) {
   const int64_t time = probe.time(), scale = png_scale(time), step = time * scale + kPngGap;

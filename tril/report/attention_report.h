@@ -1,11 +1,11 @@
 // Attention weights as a file for people or programs. Query: the token that looks; key: the token looked at.
 #pragma once
 
-#include <array>
 #include <string>
 
 #include "tril/base/function_ref.h"
 #include "tril/report/attention_probe.h"
+#include "tril/report/heat.h"
 
 namespace tril {
 
@@ -38,7 +38,7 @@ void write_attention_html(const AttentionReport& report, AttentionProbe& probe, 
 inline constexpr int64_t kPngGap = 4;
 inline constexpr int64_t kMostPngPixels = 100'000'000;
 int64_t png_scale(int64_t time);
-std::array<uint8_t, 3> heat_color(float weight);  // red, green, blue
+Color heat_color(float weight);
 void write_attention_png(const AttentionReport& report, AttentionProbe& probe, ReportSink sink);
 
 }  // namespace tril

@@ -34,14 +34,10 @@ const weight = (i, j) => j > i ? 0 : (current()[at(i, j)] / 255) ** 2;
 const nameOf = m => `layer ${data.layers[Math.floor(m / columns)]}, head ${data.heads[m % columns]}`;
 const percent = w => (100 * w).toFixed(w < 0.0995 ? 1 : 0) + ' %';
 
-// Colours of heat 0 to 1 in 256 steps, as in the picture of --format png; on dark paper from dark to light.
-const stops = {
-  light: [[255, 255, 255], [255, 225, 160], [251, 140, 40], [186, 50, 10], [60, 10, 20]],
-  dark: [[28, 31, 37], [92, 32, 12], [194, 65, 12], [251, 146, 60], [255, 241, 200]],
-};
+// Colours of heat 0 to 1 in 256 steps, linear between those of the data.
 let ramp = [];
 function makeRamp() {
-  const colors = darkScheme.matches ? stops.dark : stops.light;
+  const colors = darkScheme.matches ? data.dark : data.light;
   ramp = [...Array(256).keys()].map(b => {
     const place = b / 255 * (colors.length - 1), k = Math.min(Math.floor(place), colors.length - 2);
     return colors[k].map((c, channel) => Math.round(c + (place - k) * (colors[k + 1][channel] - c)));
