@@ -20,11 +20,12 @@ constexpr const char* kExamples =
 struct Format {
   std::string name;
   void (*write)(const AttentionReport&, AttentionProbe&, ReportSink);
+  void (*check)(const AttentionReport&) = nullptr;  // null: any size will do
 };
-const Format kFormats[] = {{"html", write_attention_html},
+const Format kFormats[] = {{"html", write_attention_html, check_attention_html},
                            {"json", write_attention_json},
                            {"csv", write_attention_csv},
-                           {"png", write_attention_png}};
+                           {"png", write_attention_png, check_attention_png}};
 
 const Format* find_format(std::string_view name) {
   const auto* found = std::find_if(std::begin(kFormats), std::end(kFormats),
@@ -118,6 +119,7 @@ int attention_command(const Arguments& words) {
     const std::string_view bytes = loaded.tokenizer->token_bytes(id);
     report.tokens.emplace_back(bytes.empty() ? kEndOfText : bytes);
   }
+  if (format.check != nullptr) format.check(report);  // before a forward pass that may take long
   Output output(out);
   ThreadPool pool(static_cast<int>(threads));
   AttentionProbe probe(*loaded.model, pool, report.ids);

@@ -167,9 +167,36 @@ TEST(AttentionReport, NothingOfATextBecomesMarkup) {
   EXPECT_NE(page.find("default-src 'none'"), page.npos);
 }
 
+// A head of many tokens is not in memory as text: no piece is much longer than 64 KiB and a row.
+TEST(AttentionReport, TablesComeInPieces) {
+  constexpr int64_t kLong = 300;
+  TransformerConfig config = testing::report_config();
+  config.context = kLong;
+  const testing::Model model(config);
+  const testing::RandomBatch text(1, kLong, 40);
+  ThreadPool pool(2);
+  AttentionProbe probe(model.transformer, pool, text.tokens);
+  const AttentionReport report{.model = "long",
+                               .ids = text.tokens,
+                               .tokens = std::vector<std::string>(kLong, "x"),
+                               .layers = {1},
+                               .heads = {2}};
+  for (const auto write : {write_attention_json, write_attention_csv}) {
+    size_t longest = 0, all = 0;
+    write(report, probe, [&](std::string_view piece) {
+      longest = std::max(longest, piece.size());
+      all += piece.size();
+    });
+    EXPECT_GT(all, 300'000u);
+    EXPECT_LT(longest, 75'000u);
+  }
+}
+
 TEST(AttentionReport, TooLargeIsSaidWithTheSize) {
   ReportFixture f;
   f.report.heads.assign(100'000, 0);  // as if the model had so many
+  expect_error(ErrorKind::kUse, {"93 MB", "300000 heads"}, [&] { check_attention_html(f.report); });
+  expect_error(ErrorKind::kUse, {"pixels", "300000 heads"}, [&] { check_attention_png(f.report); });
   expect_error(ErrorKind::kUse, {"93 MB", "300000 heads", "21 tokens", "choose a layer"},
                [&] { f.text_of(write_attention_html); });
   expect_error(ErrorKind::kUse, {"pixels", "choose a layer"}, [&] { f.text_of(write_attention_png); });

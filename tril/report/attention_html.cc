@@ -47,9 +47,10 @@ std::string plural(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// Bytes of the maps in base64.
-int64_t data_bytes(int64_t maps, int64_t time) {
-  return checked_multiply(maps, divide_up(checked_multiply(time, time + 1) / 2, 3) * 4);
+// Of the maps in base64.
+int64_t data_bytes(const AttentionReport& report) {
+  const int64_t triangle = checked_multiply(report.time(), report.time() + 1) / 2;
+  return checked_multiply(report.maps(), divide_up(triangle, 3) * 4);
 }
 
 std::string text_section(const AttentionReport& report) {
@@ -63,13 +64,18 @@ std::string text_section(const AttentionReport& report) {
 
 }  // namespace
 
-void write_attention_html(const AttentionReport& report, AttentionProbe& probe, ReportSink sink) {
-  const int64_t time = probe.time(), bytes = data_bytes(report.maps(), time);
+void check_attention_html(const AttentionReport& report) {
+  const int64_t bytes = data_bytes(report);
   check_use(
       bytes <= kMostPageBytes,
       "attention: the page would have {} MB ({} heads, {} tokens), more than browsers like; choose a layer "
       "or head, give a shorter text, or write csv or json",
-      (bytes + 999'999) / 1'000'000, report.maps(), time);
+      (bytes + 999'999) / 1'000'000, report.maps(), report.time());
+}
+
+void write_attention_html(const AttentionReport& report, AttentionProbe& probe, ReportSink sink) {
+  check_attention_html(report);
+  const int64_t time = probe.time();
   const std::string name = html_text(readable_bytes(report.model));
   sink(kHead);
   sink(fmt::format("<title>attention of {}</title>\n<style>{}</style>\n</head>\n<body>\n", name,
@@ -90,7 +96,7 @@ void write_attention_html(const AttentionReport& report, AttentionProbe& probe, 
       "numbers.</p></footer>\n"
       "<script type=\"application/json\" id=\"data\">"
       "{{\"layers\":[{}],\"heads\":[{}],\"light\":{},\"dark\":{},\"maps\":[",
-      std::ceil(static_cast<double>(bytes) / 1000), fmt::join(report.layers, ","),
+      std::ceil(static_cast<double>(data_bytes(report)) / 1000), fmt::join(report.layers, ","),
       fmt::join(report.heads, ","), kLightHeat, kDarkHeat));
   const char* separator = "\n\"";
   for (const int64_t layer : report.layers) {

@@ -46,6 +46,18 @@ void paint(const float* weights, int64_t time, int64_t scale, uint8_t* out, int6
   }
 }
 
+struct Size {
+  int64_t width, height;
+};
+
+Size size_of(const AttentionReport& report) {
+  const int64_t step = report.time() * png_scale(report.time()) + kPngGap;
+  const auto side = [&](const std::vector<int64_t>& maps) {
+    return checked_add(checked_multiply(step, static_cast<int64_t>(maps.size())), kPngGap);
+  };
+  return {.width = side(report.heads), .height = side(report.layers)};
+}
+
 std::string encode(const std::vector<uint8_t>& pixels, int64_t width, int64_t height) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
@@ -73,17 +85,19 @@ int64_t png_scale(int64_t time) {
 
 Color heat_color(float weight) { return color_of(index_of(weight)); }
 
-void write_attention_png(const AttentionReport& report, AttentionProbe& probe, ReportSink sink) {
-  const int64_t time = probe.time(), scale = png_scale(time), step = time * scale + kPngGap;
-  const int64_t width =
-      checked_add(checked_multiply(step, static_cast<int64_t>(report.heads.size())), kPngGap);
-  const int64_t height =
-      checked_add(checked_multiply(step, static_cast<int64_t>(report.layers.size())), kPngGap);
+void check_attention_png(const AttentionReport& report) {
+  const auto [width, height] = size_of(report);
   check_use(
       checked_multiply(width, height) <= kMostPngPixels,
       "attention: the picture would have {} x {} pixels ({} heads, {} tokens); choose a layer or head, or "
       "give a shorter text",
-      width, height, report.maps(), time);
+      width, height, report.maps(), report.time());
+}
+
+void write_attention_png(const AttentionReport& report, AttentionProbe& probe, ReportSink sink) {
+  check_attention_png(report);
+  const auto [width, height] = size_of(report);
+  const int64_t time = probe.time(), scale = png_scale(time), step = time * scale + kPngGap;
   std::vector<uint8_t> pixels(static_cast<size_t>(width * height), kGapIndex);
   int64_t y = kPngGap;
   for (const int64_t layer : report.layers) {

@@ -1,4 +1,4 @@
-// JSON and CSV, written head by head: all weights of a large model would not fit in memory as a Json value.
+// JSON and CSV, written row by row: all weights of a large model would not fit in memory as a Json value.
 #include <fmt/format.h>
 
 #include "tril/report/attention_report.h"
@@ -6,6 +6,26 @@
 
 namespace tril {
 namespace {
+
+// Hands pieces of some kilobytes on: a head of long texts is far larger as text than as numbers.
+class Pieces {
+ public:
+  explicit Pieces(ReportSink sink) : sink_(sink) {}
+
+  template <class... Values>
+  void add(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    if (text_.size() >= 1 << 16) flush();
+  }
+  void flush() {
+    sink_({text_.data(), text_.size()});
+    text_.clear();
+  }
+
+ private:
+  ReportSink sink_;
+  fmt::memory_buffer text_;
+};
 
 // Calls body(layer, head, weights) for each map, layer by layer.
 template <class Body>
@@ -20,38 +40,34 @@ void write_attention_json(const AttentionReport& report, AttentionProbe& probe, 
   std::string tokens;
   for (const std::string& token : report.tokens)
     tokens += (tokens.empty() ? "" : ",") + json_string(readable_bytes(token));
-  sink(fmt::format(
-      "{{\"model\":{},\"layers\":[{}],\"heads\":[{}],\"ids\":[{}],\n\"tokens\":[{}],\n\"weights\":[",
-      json_string(readable_bytes(report.model)), fmt::join(report.layers, ","), fmt::join(report.heads, ","),
-      fmt::join(report.ids, ","), tokens));
+  Pieces out(sink);
+  out.add("{{\"model\":{},\"layers\":[{}],\"heads\":[{}],\"ids\":[{}],\n\"tokens\":[{}],\n\"weights\":[",
+          json_string(readable_bytes(report.model)), fmt::join(report.layers, ","),
+          fmt::join(report.heads, ","), fmt::join(report.ids, ","), tokens);
   const int64_t time = probe.time();
-  bool first = true;
+  const char* separator = "\n";
   for_each_map(report, probe, [&](int64_t layer, int64_t head, const float* weights) {
-    fmt::memory_buffer out;
-    const auto to = std::back_inserter(out);
-    fmt::format_to(to, "{}\n{{\"layer\":{},\"head\":{},\"rows\":[", first ? "" : ",", layer, head);
-    first = false;
+    out.add("{}{{\"layer\":{},\"head\":{},\"rows\":[", separator, layer, head);
+    separator = ",\n";
     for (int64_t i = 0; i < time; ++i) {
       const float* const row = weights + i * time;
-      fmt::format_to(to, "{}[{}]", i > 0 ? ",\n" : "", fmt::join(row, row + i + 1, ","));
+      out.add("{}[{}]", i > 0 ? ",\n" : "", fmt::join(row, row + i + 1, ","));
     }
-    fmt::format_to(to, "]}}");
-    sink({out.data(), out.size()});
+    out.add("]}}");
   });
-  sink("\n]}\n");
+  out.add("\n]}}\n");
+  out.flush();
 }
 
 void write_attention_csv(const AttentionReport& report, AttentionProbe& probe, ReportSink sink) {
-  sink("layer,head,query,key,weight\n");
+  Pieces out(sink);
+  out.add("layer,head,query,key,weight\n");
   const int64_t time = probe.time();
   for_each_map(report, probe, [&](int64_t layer, int64_t head, const float* weights) {
-    fmt::memory_buffer out;
-    const auto to = std::back_inserter(out);
     for (int64_t i = 0; i < time; ++i)
-      for (int64_t j = 0; j <= i; ++j)
-        fmt::format_to(to, "{},{},{},{},{}\n", layer, head, i, j, weights[i * time + j]);
-    sink({out.data(), out.size()});
+      for (int64_t j = 0; j <= i; ++j) out.add("{},{},{},{},{}\n", layer, head, i, j, weights[i * time + j]);
   });
+  out.flush();
 }
 
 }  // namespace tril
