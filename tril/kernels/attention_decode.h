@@ -9,8 +9,8 @@ namespace tril::attention {
 // The longest query_length that is decoded. One head of 64, one thread, AVX-512, ns a key: 16, 17, 23, 19 for
 // 1 to 4 queries, where tiles take 43 for any number up to 8; the two meet at 7.
 constexpr int64_t kDecodeQueries = 4;
-constexpr int64_t kDecodeKeys =
-    32;  // keys of a block: K and V of it, 64 floats each, are half of a first cache
+// Keys of a block: K and V of it, 64 floats each, are half of a first cache.
+constexpr int64_t kDecodeKeys = 32;
 constexpr int64_t kDecodeRange = 8;  // blocks of a range
 constexpr int64_t kDecodeAhead = 2;  // blocks between the one computed with and the one asked for
 
