@@ -31,8 +31,8 @@ class ReferenceTransformer {
   ReferenceTransformer(const TransformerConfig& config, std::map<std::string, std::vector<T>> parameters)
       : config_(config.resolved()), parameters_(std::move(parameters)) {}
 
-  // Logits (N, V).
-  Rows logits(const Batch& batch) const {
+  // What enters block `layer` (N, C).
+  Rows stream(const Batch& batch, int64_t layer) const {
     const auto& token_table = at("token_embedding.weight");
     const auto* position_table = find("position_embedding.weight");
     const size_t c = size(config_.channels);
@@ -44,14 +44,20 @@ class ReferenceTransformer {
         if (position_table != nullptr) x[n][i] += (*position_table)[position_of(batch, n) * c + i];
       }
     }
-    for (int64_t l = 0; l < config_.layers; ++l) {
-      const std::string block = "blocks." + std::to_string(l) + ".";
+    for (int64_t l = 0; l < layer; ++l) {
+      const std::string block = block_name(l);
       Rows before = x;
       add(x, attention(norm(x, block + "ln1"), block + "attention.", batch));
       add(x, mlp(norm(config_.parallel_residual ? before : x, block + "ln2"), block + "mlp."));
     }
+    return x;
+  }
+
+  // Logits (N, V).
+  Rows logits(const Batch& batch) const {
     const std::string head = config_.tied_head ? "token_embedding" : "lm_head";
-    Rows out = linear(norm(x, "ln_final"), at(head + ".weight"), find("lm_head.bias"));
+    Rows out =
+        linear(norm(stream(batch, config_.layers), "ln_final"), at(head + ".weight"), find("lm_head.bias"));
     for (auto& row : out) {
       for (T& v : row) v = capped(v, config_.logit_softcap);
     }
@@ -76,43 +82,26 @@ class ReferenceTransformer {
     return sum / T(static_cast<double>(batch.counted_targets));
   }
 
+  // What each row gives to each, in one head, and to the head's sink (N, N + 1).
+  Rows weights(const Batch& batch, int64_t layer, size_t head) const {
+    const std::string prefix = block_name(layer) + "attention.";
+    const Rows qkv = project(norm(stream(batch, layer), block_name(layer) + "ln1"), prefix, batch);
+    Rows out;
+    for (size_t n = 0; n < qkv.size(); ++n) out.push_back(weights_of(qkv, n, head, prefix, batch));
+    return out;
+  }
+
   Rows attention(const Rows& x, const std::string& prefix, const Batch& batch) const {
-    using std::exp;
-    const size_t heads = size(config_.heads), kv = size(config_.kv_heads), d = size(config_.head_size);
-    Rows qkv = linear(x, at(prefix + "qkv.weight"), find(prefix + "qkv.bias"));
-    for (size_t n = 0; n < x.size(); ++n) {
-      for (size_t h = 0; h < heads + kv; ++h) normalise_and_turn(qkv[n], h, prefix, position_of(batch, n));
-    }
-    const AttentionVariants& variants = config_.attention;
-    const auto* sinks = find(prefix + "sinks");
-    const T scale =
-        T(config_.scale != 0 ? static_cast<double>(config_.scale) : 1 / std::sqrt(static_cast<double>(d)));
+    const size_t heads = size(config_.heads), d = size(config_.head_size);
+    const Rows qkv = project(x, prefix, batch);
     Rows out(x.size(), std::vector<T>(heads * d));
-    const size_t time = size(batch.time);
     for (size_t n = 0; n < x.size(); ++n) {
-      std::vector<size_t> seen;
-      for (size_t m = n / time * time; m < n / time * time + time; ++m) {
-        if (sees(batch, n, m)) seen.push_back(m);
-      }
       for (size_t h = 0; h < heads; ++h) {
-        const size_t q = h * d, k = (heads + h / (heads / kv)) * d, v = k + kv * d;
-        std::vector<T> score(seen.size());
-        double most = -1e300;
-        for (size_t j = 0; j < seen.size(); ++j) {
-          T dot = 0.0;
-          for (size_t i = 0; i < d; ++i) dot += qkv[n][q + i] * qkv[seen[j]][k + i];
-          score[j] = capped(scale * dot, variants.softcap);
-          if (variants.positions == Positions::kAlibi) {
-            const double distance = std::abs(static_cast<double>(n) - static_cast<double>(seen[j]));
-            score[j] += T(-alibi_slope(h) * distance);
-          }
-          most = std::max(most, real_part(score[j]));
-        }
-        T total = 0.0;
-        for (T& s : score) total += s = exp(s - T(most));
-        if (sinks != nullptr && !seen.empty()) total += exp((*sinks)[h] - T(most));
-        for (size_t j = 0; j < seen.size(); ++j) {
-          for (size_t i = 0; i < d; ++i) out[n][h * d + i] += score[j] / total * qkv[seen[j]][v + i];
+        const size_t v = key_column(h) + size(config_.kv_heads) * d;
+        const std::vector<T> weight = weights_of(qkv, n, h, prefix, batch);
+        for (size_t m = 0; m < x.size(); ++m) {
+          if (!sees(batch, n, m)) continue;
+          for (size_t i = 0; i < d; ++i) out[n][h * d + i] += weight[m] * qkv[m][v + i];
         }
       }
     }
@@ -123,18 +112,62 @@ class ReferenceTransformer {
   static size_t position_of(const Batch& batch, size_t n) {
     return batch.positions != nullptr ? size(batch.positions[n]) : n % size(batch.time);
   }
+  static std::string block_name(int64_t layer) { return "blocks." + std::to_string(layer) + "."; }
+  // Queries, keys and values of each row, normalised and turned.
+  Rows project(const Rows& x, const std::string& prefix, const Batch& batch) const {
+    Rows qkv = linear(x, at(prefix + "qkv.weight"), find(prefix + "qkv.bias"));
+    for (size_t n = 0; n < x.size(); ++n) {
+      for (size_t h = 0; h < size(config_.heads + config_.kv_heads); ++h)
+        normalise_and_turn(qkv[n], h, prefix, position_of(batch, n));
+    }
+    return qkv;
+  }
+  // Of the key that head h reads.
+  size_t key_column(size_t h) const {
+    return (size(config_.heads) + h / size(config_.heads / config_.kv_heads)) * size(config_.head_size);
+  }
+  // Row n in head h: its weights, 0 for rows it does not see; the last is the sink's, 0 without.
+  std::vector<T> weights_of(const Rows& qkv, size_t n, size_t h, const std::string& prefix,
+                            const Batch& batch) const {
+    using std::exp;
+    const size_t d = size(config_.head_size), k = key_column(h);
+    const AttentionVariants& variants = config_.attention;
+    const auto* sinks = find(prefix + "sinks");
+    const T scale =
+        T(config_.scale != 0 ? static_cast<double>(config_.scale) : 1 / std::sqrt(static_cast<double>(d)));
+    std::vector<T> weight(qkv.size() + 1, T(0.0));
+    std::vector<size_t> seen;
+    double most = -1e300;
+    for (size_t m = 0; m < qkv.size(); ++m) {
+      if (!sees(batch, n, m)) continue;
+      seen.push_back(m);
+      T dot = 0.0;
+      for (size_t i = 0; i < d; ++i) dot += qkv[n][h * d + i] * qkv[m][k + i];
+      weight[m] = capped(scale * dot, variants.softcap);
+      if (variants.positions == Positions::kAlibi) {
+        const double distance = std::abs(static_cast<double>(n) - static_cast<double>(m));
+        weight[m] += T(-alibi_slope(h) * distance);
+      }
+      most = std::max(most, real_part(weight[m]));
+    }
+    T total = 0.0;
+    for (const size_t m : seen) total += weight[m] = exp(weight[m] - T(most));
+    if (sinks != nullptr && !seen.empty()) total += weight.back() = exp((*sinks)[h] - T(most));
+    for (const size_t m : seen) weight[m] = weight[m] / total;
+    if (!seen.empty()) weight.back() = weight.back() / total;
+    return weight;
+  }
   static T capped(const T& x, float cap) {
     using std::tanh;
     return cap > 0 ? T(double{cap}) * tanh(x / T(double{cap})) : x;
   }
-  // Row n sees row m of the same sequence.
   bool sees(const Batch& batch, size_t n, size_t m) const {
     const size_t time = size(batch.time), window = size(config_.attention.window);
     const bool in_prefix = batch.prefix != nullptr && static_cast<int64_t>(m % time) < batch.prefix[n / time];
     const bool near = m <= n && (window == 0 || m + window > n);
     const bool same =
         batch.documents == nullptr || (batch.documents[m] == batch.documents[n] && batch.documents[m] >= 0);
-    return (in_prefix || near) && same;
+    return n / time == m / time && (in_prefix || near) && same;
   }
   // Press et al. (2021): for a power of two of heads.
   double alibi_slope(size_t h) const {

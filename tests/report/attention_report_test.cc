@@ -41,6 +41,30 @@ TEST(AttentionReport, JsonIsExact) {
   EXPECT_EQ(json["weights"][3]["head"], 3);
 }
 
+TEST(AttentionReport, WhatSinksTakeIsSaid) {
+  const std::string word = "attention sinks";
+  ReportFixture plain;
+  EXPECT_FALSE(parse_json(plain.text_of(write_attention_json))["weights"][0].contains("sink"));
+  EXPECT_EQ(plain.text_of(write_attention_html).find(word), std::string::npos);
+
+  TransformerConfig config = testing::report_config();
+  config.attention.sinks = true;
+  ReportFixture f{.config = config};
+  EXPECT_NE(f.text_of(write_attention_html).find(word), std::string::npos);
+  const Json json = parse_json(f.text_of(write_attention_json));
+  ASSERT_EQ(json["weights"].size(), 12u);
+  for (const Json& map : json["weights"]) {
+    const auto sink = map["sink"].get<std::vector<float>>();
+    EXPECT_EQ(sink, f.probe.sink_weights(map["layer"], map["head"]));
+    for (size_t i = 0; i < kTime; ++i) {
+      double sum = sink[i];
+      for (const double w : map["rows"][i]) sum += w;
+      ASSERT_NEAR(sum, 1, 1e-5);
+      ASSERT_GT(sink[i], 0);
+    }
+  }
+}
+
 TEST(AttentionReport, CsvAgreesWithJson) {
   ReportFixture f;
   const Json json = parse_json(f.text_of(write_attention_json));

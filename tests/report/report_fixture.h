@@ -20,7 +20,8 @@ inline TransformerConfig report_config() {
 }
 
 struct ReportFixture {
-  Model model{report_config()};
+  TransformerConfig config = report_config();
+  Model model{config};
   RandomBatch text{1, kTime, 40};
   ThreadPool pool{2};
   AttentionProbe probe{model.transformer, pool, text.tokens};

@@ -19,6 +19,10 @@ constexpr const char* kHead =
     "<meta http-equiv=\"Content-Security-Policy\" "
     "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n";
 
+constexpr const char* kSinks =
+    "<p>This model has attention sinks: what a token's weights lack of 100 % goes to its head's sink, which\n"
+    "stands for no token and is not drawn.</p>\n";
+
 std::string base64(std::span<const uint8_t> bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -82,12 +86,13 @@ void write_attention_html(const AttentionReport& report, AttentionProbe& probe, 
                    kAttentionStyle));
   sink(fmt::format(
       "<header><h1>Attention of {}</h1>\n"
-      "<p>{}, {}, {} each. Colour says how strongly a token looks at an earlier one.</p></header>\n"
+      "<p>{}, {}, {} each. Colour says how strongly a token looks at an earlier one.</p>\n"
+      "{}</header>\n"
       "<main>\n<div class=\"column\">\n<section>\n"
       "<div class=\"bar\"><h2>The text, as read by <span class=\"which\"></span></h2></div>\n"
       "<noscript><p>This page draws with JavaScript, which is off here.</p></noscript>\n<div id=\"text\">",
       name, plural(time, "token"), plural(static_cast<int64_t>(report.layers.size()), "layer"),
-      plural(static_cast<int64_t>(report.heads.size()), "head")));
+      plural(static_cast<int64_t>(report.heads.size()), "head"), probe.has_sinks() ? kSinks : ""));
   sink(text_section(report));
   sink(fmt::format("</div>{}", kAttentionBody));
   sink(fmt::format(

@@ -27,7 +27,13 @@ class AttentionProbe {
   // finite.
   const float* weights(int64_t layer, int64_t head);
 
+  bool has_sinks() const { return model_.config().attention.sinks; }
+  // (T): what token i gives to the head's sink, exp(sink - m_i) / l_i; empty in a model without sinks. Throws
+  // as above.
+  std::vector<float> sink_weights(int64_t layer, int64_t head) const;
+
  private:
+  const Heads& heads_of(int64_t layer, int64_t head) const;  // throws kUse where there is none
   const Transformer& model_;
   Executor& executor_;
   std::vector<int32_t> tokens_;

@@ -23,8 +23,8 @@ struct AttentionReport {
 using ReportSink = FunctionRef<void(std::string_view)>;
 
 // One object: model, layers, heads, ids, tokens (a byte that is no whole character as \xNN), and `weights`:
-// for each layer and head its rows, query i with the keys 0 to i. Each number is the shortest that is this
-// float.
+// for each layer and head its rows, query i with the keys 0 to i, and in a model with sinks `sink`, what each
+// query gives to none of them. Each number is the shortest that is this float.
 void write_attention_json(const AttentionReport& report, AttentionProbe& probe, ReportSink sink);
 
 // layer,head,query,key,weight; one line for each key up to the query.

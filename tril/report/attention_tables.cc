@@ -47,7 +47,9 @@ void write_attention_json(const AttentionReport& report, AttentionProbe& probe, 
   const int64_t time = probe.time();
   const char* separator = "\n";
   for_each_map(report, probe, [&](int64_t layer, int64_t head, const float* weights) {
-    out.add("{}{{\"layer\":{},\"head\":{},\"rows\":[", separator, layer, head);
+    out.add("{}{{\"layer\":{},\"head\":{},", separator, layer, head);
+    if (probe.has_sinks()) out.add("\"sink\":[{}],\n", fmt::join(probe.sink_weights(layer, head), ","));
+    out.add("\"rows\":[");
     separator = ",\n";
     for (int64_t i = 0; i < time; ++i) {
       const float* const row = weights + i * time;
