@@ -35,10 +35,12 @@ int main() {
   for (size_t i = 0; i < dout.size(); ++i) dout[i] = std::cos(0.3f * static_cast<float>(i * i % 1013));
 
   // Strides in floats from one sequence, one position, one head to the next.
-  const auto part = [](auto* buffer, int64_t index) {
-    return tril::HeadRows{buffer + index * H * D, T * kRow, kRow, D};
+  const auto part = []<class Float>(Float* buffer, int64_t index) {
+    return tril::HeadRows<Float>{buffer + index * H * D, T * kRow, kRow, D};
   };
-  const auto rows = [](auto* buffer) { return tril::HeadRows{buffer, T * H * D, H * D, D}; };
+  const auto rows = []<class Float>(Float* buffer) {
+    return tril::HeadRows<Float>{buffer, T * H * D, H * D, D};
+  };
   const float *const in = qkv.data(), *const o = out.data(), *const g = dout.data();
 
   OwnThreads threads;  // or tril::ThreadPool pool(tril::available_threads())

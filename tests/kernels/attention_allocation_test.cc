@@ -25,9 +25,11 @@ void expect_no_allocation(const char* what, const AttentionOptions& options) {
   std::vector<float> out(queries), dq(queries), dk(keys), dv(keys);
   std::vector<float> running_max(kBatch * kHeads * kTime), running_sum(running_max.size());
   std::vector<float> dsinks(kBatch * kHeads);
-  const auto wide = [](auto* data) { return HeadRows{data, kTime * kHeads * kSize, kHeads * kSize, kSize}; };
-  const auto narrow = [](auto* data) {
-    return HeadRows{data, kTime * kKvHeads * kSize, kKvHeads * kSize, kSize};
+  const auto wide = []<class Float>(Float* data) {
+    return HeadRows<Float>{data, kTime * kHeads * kSize, kHeads * kSize, kSize};
+  };
+  const auto narrow = []<class Float>(Float* data) {
+    return HeadRows<Float>{data, kTime * kKvHeads * kSize, kKvHeads * kSize, kSize};
   };
   const float* const o = out.data();
   ThreadPool pool(2);

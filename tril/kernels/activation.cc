@@ -82,13 +82,14 @@ constexpr float kSigmoidSaturated = 90.0f;
 HWY_INLINE ValueAndSlope silu(FloatVector x) {
   const FloatTag d;
   const FloatVector one = hn::Set(d, 1.0f), bound = hn::Set(d, kSigmoidSaturated);
-  const FloatVector z = hn::IfThenElse(hn::Gt(hn::Abs(x), bound), hn::CopySign(bound, x), x);
-  const FloatVector e = exp_of_nonpositive(d, hn::Neg(hn::Abs(z)));
+  const FloatVector size = hn::Min(hn::Abs(x), bound);  // NaN: either
+  const FloatVector e = exp_of_nonpositive(d, hn::Neg(size));
   const FloatVector upper = hn::Div(one, hn::Add(one, e));
   const FloatVector lower = hn::Mul(e, upper);
   const FloatVector sigma = select_cdf(x, lower, upper);
   const FloatVector value = hn::IfThenElse(hn::Lt(x, hn::Neg(bound)), hn::Zero(d), hn::Mul(x, sigma));
-  return {value, hn::MulAdd(z, hn::Mul(lower, upper), sigma)};
+  const FloatVector slope = hn::MulAdd(hn::CopySign(size, x), hn::Mul(lower, upper), sigma);
+  return {value, hn::IfThenElse(hn::Eq(x, x), slope, x)};
 }
 
 // Comparisons are written so that NaN passes through.

@@ -60,8 +60,11 @@ class Philox {
   }
 #else
   // f0 x0 of round 2 for a vector of queries: 64-bit products of the even and of the odd ones, and their high
-  // halves.
+  // halves. Constructors are written out: the compiler's own would not be of this instruction set.
   struct Queries {
+    HWY_INLINE Queries() {}
+    HWY_INLINE Queries(Words e, Words e_high, Words o, Words o_high)
+        : even(e), even_high(e_high), odd(o), odd_high(o_high) {}
     Words even, even_high, odd, odd_high;
   };
   HWY_INLINE Queries queries(int64_t first) const {
