@@ -19,6 +19,9 @@ struct BenchOptions {
   bool json = false;
 };
 
+double now();  // seconds of a clock that only goes forward
+double median(std::vector<double> values);
+
 // Median seconds of a call, after one call that is not counted; at least three calls, about `seconds` in all.
 double median_seconds(double seconds, const std::function<void()>& call);
 

@@ -21,10 +21,6 @@ constexpr const char* kExamples =
     "  tril bench attention --json               one JSON object a shape\n"
     "  tril bench matmul --preset gpt2-b4t256    the products of a step";
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::string cell(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
@@ -32,6 +28,16 @@ std::string cell(const Json& value) {
 }
 
 }  // namespace
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 double median_seconds(double seconds, const std::function<void()>& call) {
   call();
@@ -42,8 +48,7 @@ double median_seconds(double seconds, const std::function<void()>& call) {
     call();
     times.push_back(now() - start);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 Tensor random_tensor(const char* name, int64_t count) {

@@ -1,24 +1,10 @@
 #include <algorithm>
-#include <chrono>
 
 #include "cli/bench.h"
 #include "tril/generate/generate.h"
 #include "tril/interop/model_folder.h"
 
 namespace tril::cli {
-namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double>& times) {
-  const auto middle = times.begin() + std::ssize(times) / 2;
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
-
-}  // namespace
 
 void bench_generate(const BenchOptions& options, Executor& executor) {
   const LoadedModel loaded = load_model_folder(options.model);

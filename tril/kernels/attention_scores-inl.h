@@ -12,7 +12,6 @@
 #include <hwy/highway.h>
 
 #include "tril/kernels/attention_softmax-inl.h"
-#include "tril/kernels/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "tril/kernels/attention_product-inl.h"
+#include "tril/kernels/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
@@ -25,31 +26,10 @@ using Integers = hn::RebindToSigned<Floats>;
 using Unsigned = hn::RebindToUnsigned<Floats>;
 using FloatMask = hn::Mask<Floats>;
 
+using tril::HWY_NAMESPACE::exp_of_nonpositive;
+
 // The maximum before any key: finite, so that its difference to itself is 0 and not NaN.
 constexpr float kLowest = std::numeric_limits<float>::lowest();
-
-// e^x for x <= 0, error below 1 ulp; exactly 1 at 0; 0 below -87.3, where the result would be subnormal.
-// x = n ln 2 + r, |r| <= ln(2) / 2;  e^r = 1 + r + r^2 (c2 + c3 r + ... + c6 r^4), minimax to 2^-28.
-HWY_INLINE Vector exp_of_nonpositive(Vector x) {
-  const Floats d;
-  const Integers di;
-  // Adding 1.5 * 2^23 leaves n in the low bits of the sum. ln 2 in two parts: n times the first is exact.
-  const Vector rounder = hn::Set(d, 0x1.8p23f);
-  const Vector shifted = hn::MulAdd(x, hn::Set(d, 1.442695041f), rounder);
-  const Vector n = hn::Sub(shifted, rounder);
-  Vector r = hn::NegMulAdd(n, hn::Set(d, 0x1.63p-1f), x);
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  Vector y = hn::Set(d, 0x1.6a2384p-10f);
-  y = hn::MulAdd(y, r, hn::Set(d, 0x1.123a6ap-7f));
-  y = hn::MulAdd(y, r, hn::Set(d, 0x1.5558f4p-5f));
-  y = hn::MulAdd(y, r, hn::Set(d, 0x1.55549p-3f));
-  y = hn::MulAdd(y, r, hn::Set(d, 0x1.fffffcp-2f));
-  y = hn::MulAdd(hn::Mul(r, r), y, r);
-  y = hn::Add(y, hn::Set(d, 1.0f));
-  const auto power = hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, shifted)), hn::Set(di, 127 << 23));
-  y = hn::Mul(y, hn::BitCast(d, power));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), y);
-}
 
 // Lanes q, q + 1, ... that see key row k.
 HWY_INLINE FloatMask visible(const Tile& tile, int64_t k, int64_t q) {
@@ -111,11 +91,11 @@ HWY_INLINE void running_softmax_of(const Tile& tile, Visible see, float* scores,
     Vector l = hn::Zero(d);
     for (int64_t k = first; k < keys; ++k) {
       float* const at = scores + k * kTileStride + q;
-      const Vector p = Visible::weights(see(k, q), exp_of_nonpositive(hn::Sub(hn::LoadU(d, at), m)));
+      const Vector p = Visible::weights(see(k, q), exp_of_nonpositive(d, hn::Sub(hn::LoadU(d, at), m)));
       l = hn::Add(l, p);
       hn::StoreU(p, d, at);
     }
-    const Vector fade = exp_of_nonpositive(hn::Sub(before, m));
+    const Vector fade = exp_of_nonpositive(d, hn::Sub(before, m));
     hn::StoreU(m, d, maximum + q);
     hn::StoreU(fade, d, decay + q);
     hn::StoreU(hn::MulAdd(hn::LoadU(d, sum + q), fade, l), d, sum + q);
@@ -140,7 +120,7 @@ HWY_INLINE void weights_of(const Tile& tile, Visible see, const float* maximum, 
     const Vector m = hn::LoadU(d, maximum + q), inverse = hn::LoadU(d, inverse_sum + q);
     for (int64_t k = first; k < keys; ++k) {
       float* const at = scores + k * kTileStride + q;
-      const Vector p = hn::Mul(exp_of_nonpositive(hn::Sub(hn::LoadU(d, at), m)), inverse);
+      const Vector p = hn::Mul(exp_of_nonpositive(d, hn::Sub(hn::LoadU(d, at), m)), inverse);
       hn::StoreU(Visible::weights(see(k, q), p), d, at);
     }
   }

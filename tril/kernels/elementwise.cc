@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tril/kernels/chunks.h"
+#include "tril/kernels/partial_sums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/elementwise.cc"
@@ -41,10 +42,6 @@ void sum_rows(size_t rows, size_t channels, const float* y, float* sums) {
   for (; n < rows; ++n) add_floats(channels, y + n * channels, sums);
 }
 
-void add_partials(size_t chunks, size_t stride, size_t count, const float* partials, float* out) {
-  add_partial_sums(chunks, stride, count, partials, out);
-}
-
 // Index of the first non-finite element, or count.
 size_t find_non_finite(size_t count, const float* x) {
   const FloatTag d;
@@ -73,7 +70,6 @@ namespace tril {
 HWY_EXPORT(add_floats);
 HWY_EXPORT(add_bias);
 HWY_EXPORT(sum_rows);
-HWY_EXPORT(add_partials);
 HWY_EXPORT(find_non_finite);
 
 void add_row(int64_t count, const float* x, float* y) {
@@ -109,12 +105,10 @@ void bias_backward(Executor& executor, int64_t rows, int64_t channels, const flo
     (static_cast<size_t>(end - begin), static_cast<size_t>(channels), dy + begin * channels,
      workspace + begin / grain * channels);
   });
-  const auto chunks = static_cast<size_t>(divide_up(rows, grain));
+  const int64_t chunks = divide_up(rows, grain);
   if (chunks == 0) return;
   parallel_for(executor, channels, kSummedColumns, [&](int64_t begin, int64_t end, int) {
-    HWY_DYNAMIC_DISPATCH(add_partials)
-    (chunks, static_cast<size_t>(channels), static_cast<size_t>(end - begin), workspace + begin,
-     dbias + begin);
+    add_partial_sums(chunks, channels, end - begin, workspace + begin, dbias + begin);
   });
 }
 

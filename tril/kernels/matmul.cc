@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tril/kernels/matmul_engine.h"
+#include "tril/kernels/partial_sums.h"
 
 namespace tril {
 namespace {
@@ -115,7 +116,7 @@ void add_partials(Executor& executor, const Product& p, int64_t partials, const 
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 14) / p.n);
   parallel_for(executor, p.m, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i)
-      matmul_add_partials(p.n, partials, workspace + i * p.n, p.m * p.n, p.c + i * p.ldc);
+      add_partial_sums(partials, p.m * p.n, p.n, workspace + i * p.n, p.c + i * p.ldc);
     if (epilogue) epilogue(begin, end - begin, 0, p.n);
   });
 }

@@ -27,9 +27,6 @@ PassBuffers& pass_buffers();  // this thread's
 constexpr int64_t kFewRows = 4;
 void matmul_few_rows(const Product& block);
 
-// c_j += sum_p partial[p * stride + j], in the order of p; partials >= 1.
-void matmul_add_partials(int64_t count, int64_t partials, const float* partial, int64_t stride, float* c);
-
 #ifdef TRIL_ONEDNN
 void matmul_onednn(const Product& block);
 const char* onednn_version();

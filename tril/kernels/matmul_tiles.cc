@@ -170,11 +170,6 @@ void tiles(const Product& p) {
   }
 }
 
-void add_partials(int64_t count, int64_t partials, const float* partial, int64_t stride, float* c) {
-  add_partial_sums(static_cast<size_t>(partials), static_cast<size_t>(stride), static_cast<size_t>(count),
-                   partial, c);
-}
-
 }  // namespace
 }  // namespace tril::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -183,7 +178,6 @@ HWY_AFTER_NAMESPACE();
 namespace tril {
 
 HWY_EXPORT(tiles);
-HWY_EXPORT(add_partials);
 
 PassBuffers& pass_buffers() {
   thread_local const std::unique_ptr<PassBuffers> buffers = std::make_unique<PassBuffers>();
@@ -191,10 +185,6 @@ PassBuffers& pass_buffers() {
 }
 
 void matmul_tiles(const Product& block) { HWY_DYNAMIC_DISPATCH(tiles)(block); }
-
-void matmul_add_partials(int64_t count, int64_t partials, const float* partial, int64_t stride, float* c) {
-  HWY_DYNAMIC_DISPATCH(add_partials)(count, partials, partial, stride, c);
-}
 
 }  // namespace tril
 #endif

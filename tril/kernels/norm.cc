@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tril/kernels/chunks.h"
+#include "tril/kernels/partial_sums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/norm.cc"
@@ -149,10 +150,6 @@ void backward_rows(const BackwardRows& p, bool accumulate) {
   }
 }
 
-void add_partials(size_t chunks, size_t stride, size_t count, const float* partials, float* out) {
-  add_partial_sums(chunks, stride, count, partials, out);
-}
-
 }  // namespace
 }  // namespace tril::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -163,7 +160,6 @@ namespace tril {
 HWY_EXPORT(apply_rows);
 HWY_EXPORT(forward_rows);
 HWY_EXPORT(backward_rows);
-HWY_EXPORT(add_partials);
 
 void norm_forward(Executor& executor, const NormOptions& options, int64_t rows, int64_t channels,
                   const float* x, const float* weight, const float* bias, float* y, float* mean,
@@ -208,15 +204,12 @@ void norm_backward(Executor& executor, NormKind kind, int64_t rows, int64_t chan
                              sums + channels};
     HWY_DYNAMIC_DISPATCH(backward_rows)(chunk, accumulate_dx);
   });
-  const auto chunks = static_cast<size_t>(divide_up(rows, grain));
+  const int64_t chunks = divide_up(rows, grain);
   if (chunks == 0) return;
   parallel_for(executor, channels, kSummedColumns, [&](int64_t begin, int64_t end, int) {
-    const auto count = static_cast<size_t>(end - begin);
-    HWY_DYNAMIC_DISPATCH(add_partials)
-    (chunks, static_cast<size_t>(stride), count, workspace + begin, dweight + begin);
-    if (dbias == nullptr) return;
-    HWY_DYNAMIC_DISPATCH(add_partials)
-    (chunks, static_cast<size_t>(stride), count, workspace + channels + begin, dbias + begin);
+    add_partial_sums(chunks, stride, end - begin, workspace + begin, dweight + begin);
+    if (dbias != nullptr)
+      add_partial_sums(chunks, stride, end - begin, workspace + channels + begin, dbias + begin);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tril/kernels/chunks.h"
+#include "tril/kernels/partial_sums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/query_key.cc"
@@ -107,10 +108,6 @@ void backward_rows(const QueryKey& o, int64_t begin, int64_t end, const float* q
   }
 }
 
-void add_partials(size_t chunks, size_t stride, size_t count, const float* partials, float* out) {
-  add_partial_sums(chunks, stride, count, partials, out);
-}
-
 }  // namespace
 }  // namespace tril::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -120,7 +117,6 @@ namespace tril {
 
 HWY_EXPORT(forward_rows);
 HWY_EXPORT(backward_rows);
-HWY_EXPORT(add_partials);
 
 namespace {
 
@@ -147,11 +143,9 @@ void query_key_backward(Executor& executor, const QueryKey& o, const float* qkv,
   });
   if (o.query_weight == nullptr || o.rows == 0) return;
   executor.run(1, [&](int64_t, int) {
-    const auto chunks = static_cast<size_t>(divide_up(o.rows, grain)),
-               size = static_cast<size_t>(o.head_size);
-    HWY_DYNAMIC_DISPATCH(add_partials)(chunks, static_cast<size_t>(stride), size, workspace, dquery_weight);
-    HWY_DYNAMIC_DISPATCH(add_partials)
-    (chunks, static_cast<size_t>(stride), size, workspace + o.head_size, dkey_weight);
+    const int64_t chunks = divide_up(o.rows, grain);
+    add_partial_sums(chunks, stride, o.head_size, workspace, dquery_weight);
+    add_partial_sums(chunks, stride, o.head_size, workspace + o.head_size, dkey_weight);
   });
 }
 

@@ -98,16 +98,6 @@ HWY_INLINE double sum_of(size_t count, const Term& term) {
   return total;
 }
 
-// out_c += sum over k of partials[k * stride + c], k in order.
-HWY_INLINE void add_partial_sums(size_t chunks, size_t stride, size_t count, const float* partials,
-                                 float* out) {
-  for_each_vector(count, [&](size_t c, auto access) HWY_ATTR {
-    FloatVector sum = access.load(partials + c);
-    for (size_t k = 1; k < chunks; ++k) sum = hn::Add(sum, access.load(partials + k * stride + c));
-    access.store(hn::Add(access.load(out + c), sum), out + c);
-  });
-}
-
 }  // namespace tril::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

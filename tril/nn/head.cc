@@ -153,10 +153,11 @@ void Heads::forward(const Context& context, int64_t batch, int64_t time, ConstVi
     forward_cached(context, batch, time, rows, state, inputs);
     return;
   }
-  attention_forward(
-      context.executor, shape(batch, time), options(context, inputs), rows.query, rows.key, rows.value,
-      concatenated(state.out.f32(), config_, time), state.running_max.f32(), state.running_sum.f32(),
-      context.scratch.allocate_f32(attention_workspace(shape(batch, time), context.executor.threads())));
+  attention_forward(context.executor, shape(batch, time), options(context, inputs), rows.query, rows.key,
+                    rows.value, concatenated(state.out.f32(), config_, time), state.running_max.f32(),
+                    state.running_sum.f32(),
+                    context.scratch.allocate_f32(
+                        attention_forward_workspace(shape(batch, time), context.executor.threads())));
 }
 
 void Heads::backward(const Context& context, int64_t batch, int64_t time, ConstView x, ConstView dout,
