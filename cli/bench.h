@@ -42,11 +42,12 @@ class Peak {
 // One measurement: a JSON line, or a row of a table whose head is printed with the first one.
 class BenchTable {
  public:
-  explicit BenchTable(bool json) : json_(json) {}
+  explicit BenchTable(bool json, size_t text_width = 14) : json_(json), text_width_(text_width) {}
   void row(const Json& values);
 
  private:
   bool json_;
+  size_t text_width_;
   bool head_printed_ = false;
 };
 

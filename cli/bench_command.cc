@@ -22,6 +22,7 @@ constexpr const char* kExamples =
     "  tril bench matmul --preset gpt2-b4t256    the products of a step";
 
 std::string cell(const Json& value) {
+  if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
   return to_text(value);
@@ -69,7 +70,7 @@ void BenchTable::row(const Json& values) {
   } else {
     std::string head, line;
     for (const auto& [name, value] : values.items()) {
-      const size_t width = std::max<size_t>(name.size(), value.is_string() ? 14 : 8) + 2;
+      const size_t width = std::max<size_t>(name.size(), value.is_string() ? text_width_ : 8) + 2;
       head += fmt::format("{:<{}}", name, width);
       line += fmt::format("{:<{}}", cell(value), width);
     }

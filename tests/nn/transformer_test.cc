@@ -271,6 +271,30 @@ TEST(Transformer, ParameterCountIsTheVisitorsSum) {
   EXPECT_EQ(gpt2.architecture(), "gpt");
 }
 
+// The operations of the parts are those by which a step's speed is stated.
+TEST(Transformer, ProfileCountsTheOperationsOfAStep) {
+  for (const char* architecture : {"gpt", "llama", "classic"}) {
+    TransformerConfig config{
+        .vocabulary = 50, .context = 24, .channels = 32, .layers = 2, .heads = 4, .dropout = 0.1f};
+    config.set_architecture(architecture);
+    config.attention.window = 10;
+    Model model(config);
+    RandomBatch data(2, 24, 50);
+    SerialExecutor executor;
+    Session session(model.transformer, executor, 2, 24);
+    Profile profile;
+    session.context().training = true;
+    session.context().profile = &profile;
+    model.transformer.forward_backward(session.context(), data.batch, session.state());
+    double operations = 0;
+    for (const Profile::Part& part : profile.parts()) {
+      operations += static_cast<double>(part.calls) * part.work.operations;
+      EXPECT_GT(part.seconds, 0) << part.work.name;
+    }
+    EXPECT_NEAR(operations, config.training_flops(2, 24), 1e-9 * operations) << architecture;
+  }
+}
+
 TEST(Transformer, RefusesImpossibleSizesWithTheValues) {
   const auto message = [](TransformerConfig c) -> std::string {
     try {

@@ -39,6 +39,13 @@ std::vector<float> alibi_slopes(int64_t heads) {
   return slopes;
 }
 
+// Four operations a pair of tokens and a feature.
+Work attention_work(const char* name, double passes, const HeadsConfig& c, int64_t batch, int64_t time) {
+  return {.name = name,
+          .operations = passes * 4 * static_cast<double>(batch * c.heads * c.head_size) *
+                        visible_pairs(time, c.variants.window)};
+}
+
 int64_t fused_features(const HeadsConfig& c) {
   return checked_multiply(checked_add(c.heads, 2 * c.kv_heads), c.head_size);
 }
@@ -62,6 +69,11 @@ HeadRows<Float> concatenated(Float* out, const HeadsConfig& c, int64_t time) {
 }
 
 }  // namespace
+
+double visible_pairs(int64_t time, int64_t window) {
+  const auto w = static_cast<double>(window > 0 ? std::min(window, time) : time);
+  return w * (static_cast<double>(time) - (w - 1) / 2);
+}
 
 ConstView rotation_of(const Context& context, const AttentionVariants& variants, int64_t head_size,
                       int64_t batch, int64_t time, const int32_t* positions) {
@@ -138,6 +150,7 @@ Heads::Rows Heads::prepare(const Context& context, int64_t batch, int64_t time, 
   if (!transforms()) return {rows.query, rows.key, rows.value};
   const int64_t d = config_.head_size, width = (config_.heads + config_.kv_heads) * d;
   const View qk = context.scratch.allocate({batch * time, width});  // (N, (H + K) D)
+  const Profile::Timer timer = context.timer(pass_work("query, key forward", 2 * qk.elements()));
   query_key_forward(context.executor, query_key(batch * time, rotation), projected.f32(), qk.f32());
   const auto part = [&](int64_t offset) { return ConstHeadView{qk.f32() + offset, time * width, width, d}; };
   return {part(0), part(config_.heads * d), rows.value};
@@ -153,6 +166,7 @@ void Heads::forward(const Context& context, int64_t batch, int64_t time, ConstVi
     forward_cached(context, batch, time, rows, state, inputs);
     return;
   }
+  const Profile::Timer timer = context.timer(attention_work("attention forward", 1, config_, batch, time));
   attention_forward(context.executor, shape(batch, time), options(context, inputs), rows.query, rows.key,
                     rows.value, concatenated(state.out.f32(), config_, time), state.running_max.f32(),
                     state.running_sum.f32(),
@@ -173,18 +187,25 @@ void Heads::backward(const Context& context, int64_t batch, int64_t time, ConstV
     const QkvRows<float> drows(dqkv.f32(), config_, time);
     const View dsinks =
         config_.variants.sinks ? context.scratch.allocate({batch, config_.heads}) : View();  // (B, H)
-    attention_backward(
-        context.executor, shape(batch, time), options(context, inputs), rows.query, rows.key, rows.value,
-        concatenated<const float>(state.out.f32(), config_, time), state.running_max.f32(),
-        state.running_sum.f32(), concatenated(dout.f32(), config_, time), drows.query, drows.key, drows.value,
-        context.scratch.allocate_f32(attention_workspace(shape(batch, time), context.executor.threads())),
-        dsinks.f32());
+    {
+      const Profile::Timer timer =
+          context.timer(attention_work("attention backward", 2.5, config_, batch, time));
+      attention_backward(
+          context.executor, shape(batch, time), options(context, inputs), rows.query, rows.key, rows.value,
+          concatenated<const float>(state.out.f32(), config_, time), state.running_max.f32(),
+          state.running_sum.f32(), concatenated(dout.f32(), config_, time), drows.query, drows.key,
+          drows.value,
+          context.scratch.allocate_f32(attention_workspace(shape(batch, time), context.executor.threads())),
+          dsinks.f32());
+    }
     if (config_.variants.sinks) {
       bias_backward(context.executor, batch, config_.heads, dsinks.f32(), sinks.gradient.f32(),
                     context.scratch.allocate_f32(bias_backward_workspace(batch, config_.heads)));
     }
     if (transforms()) {
       const QueryKey transform = query_key(rows_count, turn);
+      const Profile::Timer timer = context.timer(pass_work(
+          "query, key backward", 3 * rows_count * (config_.heads + config_.kv_heads) * config_.head_size));
       query_key_backward(context.executor, transform, state.qkv.f32(), dqkv.f32(), query_norm.gradient.f32(),
                          key_norm.gradient.f32(),
                          context.scratch.allocate_f32(query_key_backward_workspace(transform)));

@@ -58,6 +58,10 @@ struct HeadsConfig {
   float norm_epsilon = 1e-5f;  // of the QK-norm
 };
 
+// Pairs of a query and a key it sees, in one row of `time` tokens: the first `window` tokens see 1, 2, ...
+// tokens, the others `window` (0: all before them).
+double visible_pairs(int64_t time, int64_t window);
+
 // The angles of kRope as cosines and sines, (T, rope size), or (N, rope size) with positions, in scratch
 // memory; empty for other positions.
 ConstView rotation_of(const Context& context, const AttentionVariants& variants, int64_t head_size,

@@ -6,6 +6,7 @@ namespace tril {
 
 void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t out, const float* x,
                     int64_t x_stride, const float* weight, const float* bias, float* y, Epilogue after) {
+  const Profile::Timer timer = context.timer(product_work("y = x W^T", rows, in, out));
   const Arena::Scope scope(context.scratch);
   const auto epilogue = [&](int64_t row, int64_t count, int64_t column, int64_t columns) {
     if (bias != nullptr) {
@@ -30,6 +31,7 @@ void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t ou
 
 void linear_backward_input(const Context& context, int64_t rows, int64_t in, int64_t out, const float* dy,
                            const float* weight, float* dx, Epilogue after, bool accumulate_dx) {
+  const Profile::Timer timer = context.timer(product_work("dx = dy W", rows, in, out));
   const Arena::Scope scope(context.scratch);
   matmul(context.executor,
          {.m = rows,
@@ -47,6 +49,7 @@ void linear_backward_input(const Context& context, int64_t rows, int64_t in, int
 
 void linear_backward_weights(const Context& context, int64_t rows, int64_t in, int64_t out, const float* x,
                              const float* dy, float* dweight, float* dbias) {
+  const Profile::Timer timer = context.timer(product_work("dW += dy^T x", rows, in, out));
   const Arena::Scope scope(context.scratch);
   matmul(context.executor,
          {.transpose_a = Transpose::kYes,

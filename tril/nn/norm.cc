@@ -18,11 +18,13 @@ void Norm::forward(const Context& context, ConstView x, View y, State& state) co
   check_shape(x, {rows, channels_}, "Norm input (N, C)");
   check_shape(y, {rows, channels_}, "Norm output (N, C)");
   check_shape(state.mean, {rows}, "Norm state (N)");
+  const Profile::Timer timer = context.timer(pass_work("norm forward", 2 * x.elements()));
   norm_forward(context.executor, options_, rows, channels_, x.f32(), weight.value.f32(), bias.value.f32(),
                y.f32(), state.mean.f32(), state.rstd.f32());
 }
 
 void Norm::apply(const Context& context, ConstView x, View y, const State& state) const {
+  const Profile::Timer timer = context.timer(pass_work("norm again", 2 * x.elements()));
   norm_apply(context.executor, x.shape[0], channels_, x.f32(), weight.value.f32(), bias.value.f32(),
              state.mean.f32(), state.rstd.f32(), y.f32());
 }
@@ -33,6 +35,8 @@ void Norm::backward(const Context& context, ConstView x, ConstView dy, View dx, 
   check_shape(x, {rows, channels_}, "Norm input (N, C)");
   check_shape(dy, {rows, channels_}, "Norm dy (N, C)");
   check_shape(dx, {rows, channels_}, "Norm dx (N, C)");
+  const Profile::Timer timer =
+      context.timer(pass_work("norm backward", (accumulate_dx ? 4 : 3) * x.elements()));
   const Arena::Scope scope(context.scratch);
   norm_backward(context.executor, options_.kind, rows, channels_, x.f32(), weight.value.f32(),
                 state.mean.f32(), state.rstd.f32(), dy.f32(), dx.f32(), accumulate_dx, weight.gradient.f32(),

@@ -105,10 +105,13 @@ void Transformer::forward_blocks(const Context& context, const Batch& batch, con
             state.batch, state.time);
   context.executor.run(1, [&](int64_t, int) { check_batch(batch); });
   const View x = state.streams[0];  // (N, C)
-  embedding_forward(context.executor, batch.rows(), batch.time, config_.channels, batch.tokens,
-                    batch.positions, token_embedding.value.f32(), position_embedding.value.f32(), x.f32());
-  const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/embedding", 0);
-  if (mask.probability > 0) dropout(context.executor, mask, x.elements(), x.f32(), x.f32());
+  {
+    const Profile::Timer timer = context.timer(pass_work("embedding forward", 2 * x.elements()));
+    embedding_forward(context.executor, batch.rows(), batch.time, config_.channels, batch.tokens,
+                      batch.positions, token_embedding.value.f32(), position_embedding.value.f32(), x.f32());
+    const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/embedding", 0);
+    if (mask.probability > 0) dropout(context.executor, mask, x.elements(), x.f32(), x.f32());
+  }
   const Shape sequence = {batch.batch, batch.time, config_.channels};
   for (size_t l = 0; l < blocks.size(); ++l) {
     AttentionInputs own = inputs;
@@ -147,10 +150,13 @@ void Transformer::head_loss(const Context& context, const Batch& batch, State& s
     // logits = normed W^T + b
     linear_forward(context, count, c, v, x, c, head.value.f32(), lm_head_bias.value.f32(), logits.f32());
     if (cap > 0) softcap_forward(context.executor, count * v, cap, logits.f32(), logits.f32(), slopes.f32());
-    // logits becomes dlogits = (softmax - onehot) / counted targets
-    cross_entropy(context.executor, count, v, logits.f32(), batch.targets + n,
-                  batch.loss_mask != nullptr ? batch.loss_mask + n : nullptr, gradient_scale, config_.z_loss,
-                  state.losses.f32() + n);
+    {
+      const Profile::Timer timer = context.timer(pass_work("cross-entropy", 2 * count * v));
+      // logits becomes dlogits = (softmax - onehot) / counted targets
+      cross_entropy(context.executor, count, v, logits.f32(), batch.targets + n,
+                    batch.loss_mask != nullptr ? batch.loss_mask + n : nullptr, gradient_scale,
+                    config_.z_loss, state.losses.f32() + n);
+    }
     if (gradient_scale == 0) continue;
     if (cap > 0) softcap_backward(context.executor, count * v, slopes.f32(), logits.f32(), logits.f32());
     linear_backward_weights(context, count, c, v, x, logits.f32(), head.gradient.f32(),
@@ -196,6 +202,7 @@ void Transformer::forward_backward(const Context& context, const Batch& batch, S
     blocks[l]->backward(context, state.streams[l].reshape(sequence), d.reshape(sequence), d.reshape(sequence),
                         state.blocks[l], inputs);
   }
+  const Profile::Timer timer = context.timer(pass_work("embedding backward", 3 * d.elements()));
   const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/embedding", 0);
   if (mask.probability > 0) dropout(context.executor, mask, d.elements(), d.f32(), d.f32());
   embedding_backward(context.executor, rows, batch.time, c, batch.tokens, d.f32(),

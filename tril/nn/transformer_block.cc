@@ -104,6 +104,7 @@ void TransformerBlock::backward(const Context& context, ConstView x3, ConstView 
   const View dattention = parallel ? context.scratch.allocate(x.shape) : dnormed;  // (N, C)
   const auto dropped = [&](std::string_view site) {  // dbranch = gradient into the branch
     if (config_.dropout > 0) {
+      const Profile::Timer timer = context.timer(pass_work("dropout backward", 2 * dx.elements()));
       dropout(context.executor, context.dropout_mask(config_.dropout, site, config_.layer), dx.elements(),
               dx.f32(), dbranch.f32());
     }

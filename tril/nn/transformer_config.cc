@@ -162,11 +162,8 @@ int64_t TransformerConfig::matrix_parameters() const {
 double TransformerConfig::training_flops(int64_t batch, int64_t time) const {
   const TransformerConfig r = resolved();
   const double rows = static_cast<double>(batch) * static_cast<double>(time);
-  const int64_t window = r.attention.window > 0 ? std::min(r.attention.window, time) : time;
-  // The first `window` tokens see 1, 2, ... tokens, the others `window`.
-  const double pairs =
-      static_cast<double>(window) * (static_cast<double>(time) - static_cast<double>(window - 1) / 2);
-  const double attention_forward = 4.0 * static_cast<double>(batch * r.heads * r.head_size) * pairs;
+  const double attention_forward =
+      4.0 * static_cast<double>(batch * r.heads * r.head_size) * visible_pairs(time, r.attention.window);
   return 6.0 * rows * static_cast<double>(matrix_parameters()) +
          3.5 * static_cast<double>(r.layers) * attention_forward;
 }
