@@ -57,17 +57,22 @@ struct ThreadPool::Impl {
   std::vector<std::thread> workers;
   std::mutex caller;  // held by the outside thread that owns the pool
 
-  // One job at a time. Taking a chunk is counting `remaining` down from a positive value, and whoever did so
-  // may read `body` and `chunks`: they were stored before `remaining`, and do not change before `done` has
-  // counted the chunk. A worker that wakes late thus finds no chunk, or one of the job that is now running.
+  // One job at a time. Its chunks are shared out in equal ranges, one a worker: a worker takes its own first,
+  // so that what it wrote in the last job (the same rows, mostly) is still in its cache, then those of
+  // others. Taking a chunk is counting `remaining` down from a positive value, and whoever did so may read
+  // `end` and `body`: they were stored before `remaining`, and do not change before `done` has counted the
+  // chunk. A worker that wakes late thus finds no chunk, or one of the job that is now running.
   //
   // Each on a cache line of its own: idle workers look at the first while busy ones change the others.
+  struct alignas(64) Share {
+    std::atomic<int64_t> remaining{0};
+    int64_t end = 0;
+  };
   alignas(64) std::atomic<uint64_t> job{0};  // counts the jobs, to be noticed by idle workers
   std::atomic<bool> stop{false};
-  alignas(64) std::atomic<int64_t> remaining{0};
   alignas(64) std::atomic<int64_t> done{0};
-  alignas(64) int64_t chunks = 0;
-  FunctionRef<void(int64_t, int)> body;
+  alignas(64) FunctionRef<void(int64_t, int)> body;
+  std::vector<Share> shares;
 
   std::mutex sleep_mutex;
   std::condition_variable wake;
@@ -91,11 +96,15 @@ struct ThreadPool::Impl {
     const void* const outer_pool = std::exchange(current_pool, this);
     const int outer_worker = std::exchange(current_worker, worker);
     int64_t taken = 0;
-    while (true) {
-      const int64_t left = remaining.fetch_sub(1, std::memory_order_acq_rel);
-      if (left <= 0) break;
-      run_chunk(chunks - left, worker);
-      ++taken;
+    for (size_t i = 0; i < shares.size(); ++i) {
+      Share& share = shares[(static_cast<size_t>(worker) + i) % shares.size()];
+      while (true) {
+        if (share.remaining.load(std::memory_order_relaxed) <= 0) break;
+        const int64_t left = share.remaining.fetch_sub(1, std::memory_order_acq_rel);
+        if (left <= 0) break;
+        run_chunk(share.end - left, worker);
+        ++taken;
+      }
     }
     if (taken > 0) done.fetch_add(taken, std::memory_order_acq_rel);
     current_pool = outer_pool;
@@ -136,6 +145,7 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   check_use(threads >= 1 && threads <= 4096, "thread pool: {} threads asked for; give 1 to 4096", threads);
   // With more threads than cores a spinning one holds up the one it waits for.
   impl_->spins = threads <= available_threads() ? kSpins : 0;
+  impl_->shares = std::vector<Impl::Share>(static_cast<size_t>(threads));
   impl_->workers.reserve(static_cast<size_t>(threads - 1));
   try {
     for (int w = 1; w < threads; ++w) impl_->workers.emplace_back([impl = impl_.get(), w] { impl->loop(w); });
@@ -169,9 +179,14 @@ void ThreadPool::run(int64_t chunks, FunctionRef<void(int64_t, int)> body) {
     return;
   }
   p.body = body;
-  p.chunks = chunks;
   p.done.store(0, std::memory_order_relaxed);
-  p.remaining.store(chunks, std::memory_order_release);
+  const auto workers = static_cast<int64_t>(p.shares.size());
+  for (int64_t w = 0, begin = 0; w < workers; ++w) {
+    Impl::Share& share = p.shares[static_cast<size_t>(w)];
+    share.end = (w + 1) * chunks / workers;
+    share.remaining.store(share.end - begin, std::memory_order_release);
+    begin = share.end;
+  }
   p.job.fetch_add(1);
   if (p.sleepers.load() > 0) {
     { const std::lock_guard lock(p.sleep_mutex); }
