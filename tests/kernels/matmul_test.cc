@@ -246,8 +246,8 @@ class CountingExecutor final : public Executor {
 
 TEST(Matmul, TinyProductsAreOneChunk) {
   for (const Case& s :
-       {Case{Transpose::kNo, Transpose::kYes, 512, 48, 16}, Case{Transpose::kNo, Transpose::kNo, 512, 16, 64},
-        Case{Transpose::kYes, Transpose::kNo, 64, 16, 512}}) {
+       {Case{Transpose::kNo, Transpose::kYes, 128, 48, 16}, Case{Transpose::kNo, Transpose::kNo, 128, 16, 64},
+        Case{Transpose::kYes, Transpose::kNo, 64, 16, 128}}) {
     CountingExecutor executor;
     Operands x(s);
     EXPECT_EQ(matmul_workspace(s.m, s.n, s.k), 0);

@@ -32,6 +32,12 @@ int64_t Problem::chunk_heads() const {
   return brief ? std::clamp<int64_t>(shape.batch * shape.kv_heads / kChunks, 1, 16) : 1;
 }
 
+bool Problem::asks_ahead() const {
+  constexpr int64_t kFloats = int64_t{1} << 17;
+  const int64_t rows = shape.query_heads * shape.query_length + 2 * shape.kv_heads * shape.key_length;
+  return chunk_heads() > 1 && shape.batch * rows * shape.head_size > kFloats;
+}
+
 Tile look(const Problem& problem, int64_t batch, int64_t query_tile, int64_t key_tile) {
   const AttentionShape& s = problem.shape;
   Tile t;

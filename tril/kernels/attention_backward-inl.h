@@ -235,22 +235,23 @@ class Backward {
 inline void backward_chunk(const BackwardCall& call, int64_t chunk, float* head_space, float* tile_space) {
   const AttentionShape& s = call.shape;
   const HeadsOfChunk heads = call.heads_of_chunk(chunk);
+  const bool asks = call.asks_ahead();
   for (int64_t h = heads.first; h < heads.last; ++h) {
     const int64_t b = h / s.kv_heads, k = h % s.kv_heads, next_b = (h + 1) / s.kv_heads,
                   next_k = (h + 1) % s.kv_heads;
     Ahead ahead;
-    if (h + 1 < heads.last) {
+    if (asks && h + 1 < heads.last) {
       for (const ConstHeadView* rows : {&call.key, &call.value})
         ahead.add(*rows, next_b, next_k, s.key_length, s.head_size);
       for (const ConstHeadView* rows : {&call.query, &call.dout, &call.out})
         ahead.add(*rows, next_b, next_k, s.query_length, s.head_size);
     }
-    if (heads.last - heads.first > 1) {
+    if (asks) {
       ahead.add(call.dquery, b, k, s.query_length, s.head_size);
       for (const HeadView* rows : {&call.dkey, &call.dvalue})
         ahead.add(*rows, b, k, s.key_length, s.head_size);
     }
-    Backward(call, b, k, &ahead, head_space, tile_space).run();
+    Backward(call, b, k, asks ? &ahead : nullptr, head_space, tile_space).run();
   }
 }
 

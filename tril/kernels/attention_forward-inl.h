@@ -171,18 +171,20 @@ inline void forward_chunk(const ForwardCall& call, int64_t chunk, float* workspa
   const AttentionShape& s = call.shape;
   const HeadsOfChunk heads = call.heads_of_chunk(chunk % call.head_chunks());
   const int64_t first = (call.query_blocks() - 1 - chunk / call.head_chunks()) * call.block();
+  const bool asks = call.asks_ahead();
   for (int64_t h = heads.first; h < heads.last; ++h) {
     const int64_t b = h / s.kv_heads, k = h % s.kv_heads, next_b = (h + 1) / s.kv_heads,
                   next_k = (h + 1) % s.kv_heads;
     Ahead ahead;
-    if (heads.last - heads.first > 1) ahead.add(call.out, b, k, s.query_length, s.head_size);
-    if (h + 1 < heads.last) {
+    if (asks) ahead.add(call.out, b, k, s.query_length, s.head_size);
+    if (asks && h + 1 < heads.last) {
       ahead.add(call.query, next_b, next_k, s.query_length, s.head_size);
       for (const StoredRows* stored : {&call.key, &call.value})
         std::visit([&](const auto& rows) { ahead.add(rows, next_b, next_k, call.keys(next_b), s.head_size); },
                    *stored);
     }
-    Forward(call, b, k, &ahead, workspace).run(first, std::min(call.query_tiles(), first + call.block()));
+    Forward(call, b, k, asks ? &ahead : nullptr, workspace)
+        .run(first, std::min(call.query_tiles(), first + call.block()));
   }
 }
 

@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include "tril/kernels/attention_product-inl.h"
+#include "tril/kernels/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
@@ -36,6 +37,16 @@ HWY_INLINE Vector load(const Bfloat16* x) {
 inline float to_float(float x) { return x; }
 using tril::to_float;
 
+// The first `count` elements, fewer than kLanes, and zeros.
+HWY_INLINE Vector load_first(const float* x, int64_t count) {
+  return tril::HWY_NAMESPACE::FirstLanes{static_cast<size_t>(count)}.load(x);
+}
+HWY_INLINE Vector load_first(const Bfloat16* x, int64_t count) {
+  HWY_ALIGN float lanes[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = to_float(x[i]);
+  return hn::Load(Floats(), lanes);
+}
+
 // packed (count, stride) = the rows from t = first of one head, as floats. Returns 0, or NaN if any value is
 // not finite.
 template <class Element>
@@ -57,11 +68,10 @@ float pack_rows(HeadRows<const Element> rows, int64_t batch, int64_t head, int64
       poison = hn::MulAdd(x, zero, poison);
     }
     if (whole == packing.width) continue;
-    for (int64_t i = whole; i < packing.head_size; ++i) packed[i] = to_float(row[i]);
-    std::fill(packed + packing.head_size, packed + packing.width, 0.0f);
-    for (int64_t i = whole; i < packing.width; i += kLanes) {
-      poison = hn::MulAdd(hn::LoadU(d, packed + i), zero, poison);
-    }
+    const Vector rest = whole < packing.head_size ? load_first(row + whole, packing.head_size - whole) : zero;
+    hn::StoreU(rest, d, packed + whole);
+    poison = hn::MulAdd(rest, zero, poison);
+    for (int64_t i = whole + kLanes; i < packing.width; i += kLanes) hn::StoreU(zero, d, packed + i);
   }
   return hn::GetLane(hn::SumOfLanes(d, poison));
 }
@@ -79,7 +89,9 @@ inline void unpack_row(const Packing& packing, float factor, const float* packed
   for (; i + kLanes <= packing.head_size; i += kLanes) {
     hn::StoreU(hn::Mul(hn::LoadU(d, packed + i), hn::Set(d, factor)), d, row + i);
   }
-  for (; i < packing.head_size; ++i) row[i] = factor * packed[i];
+  if (i == packing.head_size) return;
+  const tril::HWY_NAMESPACE::FirstLanes rest{static_cast<size_t>(packing.head_size - i)};
+  rest.store(hn::Mul(hn::LoadU(d, packed + i), hn::Set(d, factor)), row + i);
 }
 
 inline void clear(float* data, int64_t count) { std::fill_n(data, count, 0.0f); }

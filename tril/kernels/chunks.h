@@ -11,12 +11,14 @@ namespace tril {
 // Elements in a chunk: 64 KB of floats, so that a chunk's arrays stay in a core's cache and a chunk costs far
 // more than handing it out.
 inline constexpr int64_t kChunkElements = 16384;
+// Elements in a chunk of rows, of which each takes some arithmetic.
+inline constexpr int64_t kRowElements = 4096;
 // Floats in a cache line: chunks of columns are a multiple, so that threads do not share lines.
 inline constexpr int64_t kLineFloats = 16;
 
 // Rows in a chunk whose rows do not depend on each other.
 constexpr int64_t rows_per_chunk(int64_t columns) {
-  return std::max<int64_t>(1, kChunkElements / std::max<int64_t>(1, columns));
+  return std::max<int64_t>(1, kRowElements / std::max<int64_t>(1, columns));
 }
 
 // Rows in a chunk that keeps a partial sum of (C): at least 16, so that adding up the partial sums is cheap;

@@ -9,9 +9,11 @@
 namespace tril {
 namespace {
 
-// Below this many multiply-adds (about ten microseconds) a product is one block, run by the caller: waking
-// other threads would cost more than they save. No block or chunk is smaller.
-constexpr int64_t kLeastWork = int64_t{1} << 20;
+// Below this many multiply-adds (a few microseconds) a product is one block, run by the caller: handing work
+// to other threads would cost more than they save. No block or chunk is smaller.
+constexpr int64_t kLeastWork = int64_t{1} << 17;
+// Below this many oneDNN's own overhead shows.
+constexpr int64_t kLeastWorkOfOnednn = int64_t{1} << 20;
 // Two tasks for each of 16 threads.
 constexpr int64_t kEnoughTasks = 32;
 // Smaller blocks copy their operands more often than they use them; K is cut first.
@@ -92,7 +94,7 @@ Engine choose_engine(const Product& p) {
 #ifdef TRIL_ONEDNN
   const bool suits_tiles = !turned_a && (turned_b || p.n <= 80);
   const bool colliding = p.lda % 512 == 0 || p.ldb % 512 == 0;
-  if (!suits_tiles && !colliding && volume(p.m, p.n, p.k) > kLeastWork) return {matmul_onednn, false};
+  if (!suits_tiles && !colliding && volume(p.m, p.n, p.k) > kLeastWorkOfOnednn) return {matmul_onednn, false};
 #endif
   return {matmul_tiles, !turned_a};
 }
