@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,11 +12,26 @@ namespace {
 uint32_t crc32_of(std::string_view text, uint32_t previous = 0) {
   return crc32(std::as_bytes(std::span(text)), previous);
 }
+uint32_t crc32c_of(std::string_view text, uint32_t previous = 0) {
+  return crc32c(std::as_bytes(std::span(text)), previous);
+}
 
 TEST(Checksum, KnownAnswers) {
   EXPECT_EQ(crc32_of(""), 0u);
   EXPECT_EQ(crc32_of("123456789"), 0xCBF43926u);  // the check value of CRC-32/ISO-HDLC
   EXPECT_EQ(crc32_of("The quick brown fox jumps over the lazy dog"), 0x414FA339u);
+}
+
+TEST(Checksum, KnownAnswersOfCrc32c) {
+  EXPECT_EQ(crc32c_of(""), 0u);
+  EXPECT_EQ(crc32c_of("123456789"), 0xE3069283u);  // the check value of CRC-32/ISCSI
+  // RFC 3720, appendix B.4; there the bytes are in the order of the wire.
+  EXPECT_EQ(crc32c_of(std::string(32, '\0')), 0x8A9136AAu);
+  EXPECT_EQ(crc32c_of(std::string(32, '\xff')), 0x62A8AB43u);
+  std::string rising;
+  for (char c = 0; c < 32; ++c) rising += c;
+  EXPECT_EQ(crc32c_of(rising), 0x46DD794Eu);
+  EXPECT_EQ(crc32c_of(std::string(rising.rbegin(), rising.rend())), 0x113FDB5Cu);
 }
 
 // The definition, bit by bit: the reflected polynomial 0xEDB88320.
@@ -33,6 +49,8 @@ TEST(Checksum, EqualsTheBitwiseDefinition) {
 TEST(Checksum, GoesOnFromPiecesEvenEmptyOnes) {
   EXPECT_EQ(crc32_of("6789", crc32_of("12345")), 0xCBF43926u);
   EXPECT_EQ(crc32({}, crc32_of("123456789")), 0xCBF43926u);
+  EXPECT_EQ(crc32c_of("6789", crc32c_of("12345")), 0xE3069283u);
+  EXPECT_EQ(crc32c({}, crc32c_of("123456789")), 0xE3069283u);
 }
 
 TEST(Checksum, NoticesEveryFlippedBit) {

@@ -1,4 +1,5 @@
-// CRC-32 as zlib computes it, to notice damaged files (not to resist an attacker).
+// Checksums to notice damaged files (not to resist an attacker). Both go on from `previous`, the checksum of
+// what came before.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,10 @@
 
 namespace tril {
 
+// CRC-32 as zlib computes it: the reflected polynomial 0xEDB88320.
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t previous = 0);
+
+// CRC-32C (Castagnoli; RFC 3720, appendix B.4): the reflected polynomial 0x82F63B78.
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t previous = 0);
 
 }  // namespace tril
