@@ -1,8 +1,6 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +8,7 @@
 #include <cstdio>
 
 #include "cli/format.h"
+#include "cli/terminal.h"
 
 namespace tril::cli {
 namespace {
@@ -21,15 +20,10 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-int terminal_columns() {
-  winsize size = {};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 }  // namespace
 
 Progress::Progress(int64_t steps, int64_t step_tokens, double step_flops, double peak_gflops)
-    : terminal_(isatty(STDOUT_FILENO) != 0),
+    : terminal_(output_is_terminal()),
       steps_(steps),
       step_tokens_(step_tokens),
       step_flops_(step_flops),
