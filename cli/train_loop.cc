@@ -37,7 +37,7 @@ class Loop {
               "{}: another tril has trained in this folder meanwhile; give the command again",
               run.out.string());
     if (run.checkpoint) trainer_.resume(*run.checkpoint);
-    log_.emplace(run.out / "log.jsonl", trainer_.steps_done());
+    log_.emplace(run.out / "log.jsonl", trainer_.steps_done(), o_.tensorboard);
   }
 
   int run() {

@@ -125,6 +125,8 @@ std::vector<Field> make_fields() {
       {"save-every", kRun, "N", "steps between saves", &O::save_every, 1, 1e12},
       {"sample-every", kRun, "N", "steps between samples of text", &O::sample_every, 1, 1e12},
       {"keep", kRun, "N", "saves kept (2)", &O::keep, 1, 1e6},
+      {"tensorboard", kRun, "", "event files for TensorBoard too, in the run's folder tensorboard",
+       &O::tensorboard},
       {"seed", kRun, "N", "of the first weights, the batches and dropout (1)", &O::seed, 0, 9.2e18},
   };
 }

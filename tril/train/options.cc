@@ -69,11 +69,12 @@ void visit_options(Options& o, Visit&& visit) {
   visit("save-every", o.save_every);
   visit("sample-every", o.sample_every);
   visit("keep", o.keep);
+  visit("tensorboard", o.tensorboard);
   visit("seed", o.seed);
 }
 
-constexpr std::string_view kMayChange[] = {"eval-every", "eval-batches", "save-every", "sample-every",
-                                           "keep"};
+constexpr std::string_view kMayChange[] = {"eval-every",   "eval-batches", "save-every",
+                                           "sample-every", "keep",         "tensorboard"};
 
 Json to_json(float value) { return shortest_number(value); }
 template <class T>

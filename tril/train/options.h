@@ -43,6 +43,7 @@ struct TrainOptions {
   double val_fraction = 0.1;
   int64_t eval_every = 0, eval_batches = 0, save_every = 0, sample_every = 0;  // 0: chosen
   int64_t keep = 2;
+  bool tensorboard = false;  // event files for TensorBoard, in the run's folder tensorboard
   uint64_t seed = 1;
 };
 
