@@ -27,6 +27,7 @@ int train_command(const Arguments&);
 int generate_command(const Arguments&);
 int logits_command(const Arguments&);
 int attention_command(const Arguments&);
+int plot_command(const Arguments&);
 int info_command(const Arguments&);
 int corpus_command(const Arguments&);
 int doctor_command(const Arguments&);

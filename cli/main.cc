@@ -20,6 +20,8 @@ constexpr Command kCommands[] = {
     {"train", "Models", "train a model from text files", train_command},
     {"generate", "Models", "write text with a model", generate_command},
     {"attention", "Models", "which tokens each head looks at, as a page for the browser", attention_command},
+    {"plot", "Models", "training and validation loss of runs, here or as a page for the browser",
+     plot_command},
     {"info", "Models", "what is in a model folder", info_command},
     {"logits", "Models", "a model's logits for given tokens, as a file", logits_command},
     {"corpus", "Data", "the built-in stories, as text to train on", corpus_command},

@@ -7,17 +7,11 @@
 
 #include "tril/report/attention_page.h"
 #include "tril/report/attention_report.h"
+#include "tril/report/page.h"
 #include "tril/report/token_text.h"
 
 namespace tril {
 namespace {
-
-constexpr const char* kHead =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    // Nothing may be fetched, whatever a text holds.
-    "<meta http-equiv=\"Content-Security-Policy\" "
-    "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n";
 
 constexpr const char* kSinks =
     "<p>This model has attention sinks: what a token's weights lack of 100 % goes to its head's sink, which\n"
@@ -81,8 +75,8 @@ void write_attention_html(const AttentionReport& report, AttentionProbe& probe, 
   check_attention_html(report);
   const int64_t time = probe.time();
   const std::string name = html_text(readable_bytes(report.model));
-  sink(kHead);
-  sink(fmt::format("<title>attention of {}</title>\n<style>{}</style>\n</head>\n<body>\n", name,
+  sink(kPageHead);
+  sink(fmt::format("<title>attention of {}</title>\n<style>{}{}</style>\n</head>\n<body>\n", name, kPageStyle,
                    kAttentionStyle));
   sink(fmt::format(
       "<header><h1>Attention of {}</h1>\n"

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "tril/base/function_ref.h"
 #include "tril/report/attention_probe.h"
 #include "tril/report/heat.h"
+#include "tril/report/report_sink.h"
 
 namespace tril {
 
@@ -18,9 +18,6 @@ struct AttentionReport {
   int64_t time() const { return static_cast<int64_t>(ids.size()); }  // T
   int64_t maps() const { return static_cast<int64_t>(layers.size() * heads.size()); }
 };
-
-// Takes a file piece by piece.
-using ReportSink = FunctionRef<void(std::string_view)>;
 
 // One object: model, layers, heads, ids, tokens (a byte that is no whole character as \xNN), and `weights`:
 // for each layer and head its rows, query i with the keys 0 to i, and in a model with sinks `sink`, what each
