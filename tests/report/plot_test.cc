@@ -150,6 +150,7 @@ TEST(Plot, Smoothing) {
     EXPECT_NEAR(curve[n - 1].y, sum / weights, 1e-12);
   }
   EXPECT_EQ(training_curve(run.log, {.smooth = 0})[49].y, run.log.entries[49].loss_nats);
+  expect_error(ErrorKind::kUse, {"smooth is 1"}, [&] { training_curve(run.log, {.smooth = 1}); });
 }
 
 TEST(Plot, CsvIsTheLog) {

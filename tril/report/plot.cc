@@ -32,6 +32,8 @@ PlotRun load_plot_run(const Path& given) {
 }
 
 std::vector<CurvePoint> training_curve(const RunLog& log, const PlotOptions& options) {
+  check_use(options.smooth >= 0 && options.smooth < 1, "plot: smooth is {}; give a number from 0 to below 1",
+            options.smooth);
   std::vector<CurvePoint> curve;
   double sum = 0, weight = 0;
   int64_t before = 0;

@@ -39,6 +39,7 @@ struct CurvePoint {
   int64_t step = 0;
 };
 // Of the lines that hold both coordinates.
+// Throws kUse for a weight out of its range.
 std::vector<CurvePoint> training_curve(const RunLog& log, const PlotOptions& options);
 std::vector<CurvePoint> validation_curve(const RunLog& log, const PlotOptions& options);
 
