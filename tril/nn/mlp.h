@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tril/kernels/activation.h"
+#include "tril/nn/checkpointing.h"
 #include "tril/nn/linear.h"
 
 namespace tril {
@@ -22,12 +23,12 @@ class Mlp {
   explicit Mlp(const MlpConfig& config);
 
   // Saves the hidden layer (and the gate) before the activation; recomputes the activation in backward, which
-  // overwrites both.
+  // overwrites both. With checkpointing saves nothing, and backward computes both again from x.
   struct State {
-    View hidden;  // (N, F)
+    View hidden;  // (N, F), or empty
     View gate;    // (N, F), or empty
   };
-  State plan(Arena& saved, int64_t rows) const;
+  State plan(Arena& saved, int64_t rows, Checkpointing checkpointing = Checkpointing::kNone) const;
 
   // (.., C) -> (.., C); `after` runs on finished blocks of y as an (N, C) matrix.
   void forward(const Context& context, ConstView x, View y, State& state, Epilogue after = {}) const;
@@ -41,6 +42,8 @@ class Mlp {
 
  private:
   bool gated() const { return is_gated(config_.activation); }
+  // The state's memory, or temporary memory where it saves nothing.
+  State in_memory(const Context& context, int64_t rows, const State& state) const;
   MlpConfig config_;
 };
 

@@ -23,15 +23,22 @@ void dry_pass(TransformerBlock& layer, const Context& context, TransformerBlock:
 void dry_pass(Transformer& layer, const Context& context, Transformer::State& state, int64_t batch,
               int64_t time, bool backward);
 
-inline Mlp::State plan_state(const Mlp& layer, Arena& saved, int64_t batch, int64_t time, bool) {
-  return layer.plan(saved, checked_multiply(batch, time));
+// Checkpointing is for layers that have something to choose.
+inline Mlp::State plan_state(const Mlp& layer, Arena& saved, int64_t batch, int64_t time, bool,
+                             Checkpointing checkpointing) {
+  return layer.plan(saved, checked_multiply(batch, time), checkpointing);
+}
+inline TransformerBlock::State plan_state(const TransformerBlock& layer, Arena& saved, int64_t batch,
+                                          int64_t time, bool, Checkpointing checkpointing) {
+  return layer.plan(saved, batch, time, checkpointing);
 }
 inline Transformer::State plan_state(const Transformer& layer, Arena& saved, int64_t batch, int64_t time,
-                                     bool backward) {
-  return layer.plan(saved, batch, time, backward);
+                                     bool backward, Checkpointing checkpointing) {
+  return layer.plan(saved, batch, time, backward, checkpointing);
 }
 template <class Layer>
-typename Layer::State plan_state(const Layer& layer, Arena& saved, int64_t batch, int64_t time, bool) {
+typename Layer::State plan_state(const Layer& layer, Arena& saved, int64_t batch, int64_t time, bool,
+                                 Checkpointing) {
   return layer.plan(saved, batch, time);
 }
 
@@ -43,10 +50,11 @@ struct SessionBytes {
 // Counts by running the layer's own code on a DryExecutor. The layer's weights must be bound (dry Parameters
 // will do).
 template <class Layer>
-SessionBytes session_bytes(Layer& layer, int threads, int64_t batch, int64_t time, bool backward = true) {
+SessionBytes session_bytes(Layer& layer, int threads, int64_t batch, int64_t time, bool backward = true,
+                           Checkpointing checkpointing = Checkpointing::kNone) {
   Arena saved = Arena::dry(), scratch = Arena::dry();
   DryExecutor executor(threads);
-  typename Layer::State state = plan_state(layer, saved, batch, time, backward);
+  typename Layer::State state = plan_state(layer, saved, batch, time, backward, checkpointing);
   dry_pass(layer, Context{executor, scratch, /*training=*/backward}, state, batch, time, backward);
   return {saved.peak(), scratch.peak()};
 }
@@ -54,9 +62,10 @@ SessionBytes session_bytes(Layer& layer, int threads, int64_t batch, int64_t tim
 template <class Layer>
 class Session {
  public:
-  Session(Layer& layer, Executor& executor, int64_t batch, int64_t time, bool backward = true)
-      : Session(layer, executor, batch, time, backward,
-                session_bytes(layer, executor.threads(), batch, time, backward)) {}
+  Session(Layer& layer, Executor& executor, int64_t batch, int64_t time, bool backward = true,
+          Checkpointing checkpointing = Checkpointing::kNone)
+      : Session(layer, executor, batch, time, backward, checkpointing,
+                session_bytes(layer, executor.threads(), batch, time, backward, checkpointing)) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -66,12 +75,12 @@ class Session {
 
  private:
   Session(Layer& layer, Executor& executor, int64_t batch, int64_t time, bool backward,
-          const SessionBytes& bytes)
+          Checkpointing checkpointing, const SessionBytes& bytes)
       : bytes_(bytes),
         saved_(bytes.saved),
         scratch_(bytes.scratch),
         context_{executor, scratch_},
-        state_(plan_state(layer, saved_, batch, time, backward)) {}
+        state_(plan_state(layer, saved_, batch, time, backward, checkpointing)) {}
 
   SessionBytes bytes_;
   Arena saved_;

@@ -49,20 +49,21 @@ Transformer::Transformer(const TransformerConfig& config)
   }
 }
 
-Transformer::State Transformer::plan(Arena& saved, int64_t batch, int64_t time, bool with_backward) const {
+Transformer::State Transformer::plan(Arena& saved, int64_t batch, int64_t time, bool with_backward,
+                                     Checkpointing checkpointing) const {
   check_use(batch >= 1 && time >= 1 && time <= config_.context,
             "Transformer: batch {} and time {} must be positive, and time at most the context {}", batch,
             time, config_.context);
   const int64_t rows = checked_multiply(batch, time);
   const size_t layers = blocks.size();
-  State state{.batch = batch, .time = time, .with_backward = with_backward};
+  State state{.batch = batch, .time = time, .with_backward = with_backward, .checkpointing = checkpointing};
   for (size_t i = 0; i <= layers; ++i) {
     const bool own = with_backward || i < 2;
     state.streams.push_back(own ? saved.allocate({rows, config_.channels}) : state.streams[i - 2]);
   }
   for (size_t i = 0; i < layers; ++i) {
-    const bool own = with_backward || i == 0;
-    state.blocks.push_back(own ? blocks[i]->plan(saved, batch, time) : state.blocks[0]);
+    const bool own = (with_backward && checkpointing != Checkpointing::kBlock) || i == 0;
+    state.blocks.push_back(own ? blocks[i]->plan(saved, batch, time, checkpointing) : state.blocks[0]);
   }
   state.ln_final = ln_final.plan(saved, rows);
   state.losses = saved.allocate({rows});
@@ -178,6 +179,18 @@ void Transformer::loss(const Context& context, const Batch& batch, State& state)
   head_loss(context, batch, state, 0, View());
 }
 
+void Transformer::backward_blocks(const Context& context, const AttentionInputs& inputs, View d,
+                                  State& state) {
+  const Shape sequence = {state.batch, state.time, config_.channels};
+  for (size_t l = blocks.size(); l-- > 0;) {
+    const View x = state.streams[l].reshape(sequence);
+    // The last block's forward was the last to use the shared state.
+    const bool overwritten = state.checkpointing == Checkpointing::kBlock && l + 1 < blocks.size();
+    if (overwritten) blocks[l]->recompute(context, x, state.blocks[l], inputs);
+    blocks[l]->backward(context, x, d.reshape(sequence), d.reshape(sequence), state.blocks[l], inputs);
+  }
+}
+
 void Transformer::forward_backward(const Context& context, const Batch& batch, State& state) {
   check_use(batch.counted_targets > 0, "batch: counted_targets is {}; there is nothing to learn from",
             batch.counted_targets);
@@ -197,11 +210,7 @@ void Transformer::forward_backward(const Context& context, const Batch& batch, S
     head_loss(context, batch, state, 1.0f / static_cast<float>(batch.counted_targets), dnormed);
     ln_final.backward(context, state.streams.back(), dnormed, d, /*accumulate_dx=*/false, state.ln_final);
   }
-  const Shape sequence = {batch.batch, batch.time, c};
-  for (size_t l = blocks.size(); l-- > 0;) {
-    blocks[l]->backward(context, state.streams[l].reshape(sequence), d.reshape(sequence), d.reshape(sequence),
-                        state.blocks[l], inputs);
-  }
+  backward_blocks(context, inputs, d, state);
   const Profile::Timer timer = context.timer(pass_work("embedding backward", 3 * d.elements()));
   const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/embedding", 0);
   if (mask.probability > 0) dropout(context.executor, mask, d.elements(), d.f32(), d.f32());

@@ -51,6 +51,8 @@ struct TransformerConfig {
   // FLOPs of one training step: 6 * rows * matrix_parameters + attention (forward 4 B H D pairs, of the pairs
   // of tokens that causality and window let see each other; backward 2.5 times that).
   double training_flops(int64_t batch, int64_t time) const;
+  // FLOPs of what backward computes again with checkpointing, which training_flops leaves out.
+  double recomputed_flops(int64_t batch, int64_t time, Checkpointing checkpointing) const;
 };
 
 class Transformer {
@@ -63,14 +65,17 @@ class Transformer {
   struct State {
     int64_t batch = 0, time = 0;
     bool with_backward = true;
+    Checkpointing checkpointing = Checkpointing::kNone;
     std::vector<View> streams;  // L + 1 x (N, C): the residual stream before each block and after the last
     std::vector<TransformerBlock::State> blocks;
     Norm::State ln_final;
     View losses;                 // (N)
     double* loss_sum = nullptr;  // sum of the losses of the last call; divide by batch.counted_targets
   };
-  // with_backward = false: the blocks share one state, the streams two buffers; forward_backward refuses it.
-  State plan(Arena& saved, int64_t batch, int64_t time, bool with_backward = true) const;
+  // Blocks checkpointed share one state. with_backward = false: they do too, and the streams two buffers;
+  // forward_backward refuses it.
+  State plan(Arena& saved, int64_t batch, int64_t time, bool with_backward = true,
+             Checkpointing checkpointing = Checkpointing::kNone) const;
 
   // One micro-batch: loss, and gradients of the mean loss over batch.counted_targets added to every
   // Weight::gradient. The head and the loss run over chunks of rows, forward and backward at once: logits
@@ -113,6 +118,7 @@ class Transformer {
   void head_logits(const Context& context, const Batch& batch, State& state, View out, bool last_only) const;
   void head_loss(const Context& context, const Batch& batch, State& state, float gradient_scale,
                  View dnormed);
+  void backward_blocks(const Context& context, const AttentionInputs& inputs, View d, State& state);
   const Weight& head_weight() const { return config_.tied_head ? token_embedding : lm_head; }
   TransformerConfig config_;
 };

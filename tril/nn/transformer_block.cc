@@ -39,13 +39,14 @@ TransformerBlock::TransformerBlock(const TransformerBlockConfig& config)
            .projection_init_std = config.projection_init_std}),
       config_(config) {}
 
-TransformerBlock::State TransformerBlock::plan(Arena& saved, int64_t batch, int64_t time) const {
+TransformerBlock::State TransformerBlock::plan(Arena& saved, int64_t batch, int64_t time,
+                                               Checkpointing checkpointing) const {
   const int64_t rows = checked_multiply(batch, time);
   return {.ln1 = ln1.plan(saved, rows),
           .ln2 = ln2.plan(saved, rows),
           .attention = attention.plan(saved, batch, time),
           .middle = saved.allocate({rows, config_.channels}),
-          .mlp = mlp.plan(saved, rows)};
+          .mlp = mlp.plan(saved, rows, checkpointing)};
 }
 
 namespace {
@@ -67,6 +68,22 @@ struct AddResidual {
 
 }  // namespace
 
+void TransformerBlock::forward_attention(const Context& context, ConstView x3, View normed, State& state,
+                                         const AttentionInputs& inputs) const {
+  const ConstView x = as_rows(x3, config_.channels, "TransformerBlock input");
+  const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/projection", config_.layer);
+  ln1.forward(context, x, normed, state.ln1);
+  attention.forward(context, normed.reshape(x3.shape), state.middle.reshape(x3.shape), state.attention,
+                    inputs, AddResidual{mask, config_.channels, x.f32(), state.middle.f32()});
+  ln2.forward(context, config_.parallel_residual ? x : state.middle, normed, state.ln2);
+}
+
+void TransformerBlock::recompute(const Context& context, ConstView x, State& state,
+                                 const AttentionInputs& inputs) const {
+  const Arena::Scope scope(context.scratch);
+  forward_attention(context, x, context.scratch.allocate(state.middle.shape), state, inputs);
+}
+
 void TransformerBlock::forward(const Context& context, ConstView x3, View y3, State& state,
                                const AttentionInputs& inputs) const {
   const int64_t channels = config_.channels;
@@ -76,18 +93,10 @@ void TransformerBlock::forward(const Context& context, ConstView x3, View y3, St
             "TransformerBlock: the output may not be the input, which backward reads again");
   const Arena::Scope scope(context.scratch);
   const View normed = context.scratch.allocate(x.shape);  // (N, C)
-
-  // middle = x + dropout(attention(ln1(x)))
-  const DropoutMask attention_mask =
-      context.dropout_mask(config_.dropout, "dropout/projection", config_.layer);
-  ln1.forward(context, x, normed, state.ln1);
-  attention.forward(context, normed.reshape(x3.shape), state.middle.reshape(x3.shape), state.attention,
-                    inputs, AddResidual{attention_mask, channels, x.f32(), state.middle.f32()});
-
-  // y = middle + dropout(mlp(ln2(middle))), or of x with parallel_residual
-  const DropoutMask mlp_mask = context.dropout_mask(config_.dropout, "dropout/mlp", config_.layer);
-  ln2.forward(context, config_.parallel_residual ? x : state.middle, normed, state.ln2);
-  mlp.forward(context, normed, y, state.mlp, AddResidual{mlp_mask, channels, state.middle.f32(), y.f32()});
+  forward_attention(context, x3, normed, state, inputs);
+  // y = middle + dropout(mlp(normed))
+  const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/mlp", config_.layer);
+  mlp.forward(context, normed, y, state.mlp, AddResidual{mask, channels, state.middle.f32(), y.f32()});
 }
 
 void TransformerBlock::backward(const Context& context, ConstView x3, ConstView dy3, View dx3, State& state,

@@ -40,11 +40,15 @@ class TransformerBlock {
     View middle;  // (N, C): x after the attention half
     Mlp::State mlp;
   };
-  State plan(Arena& saved, int64_t batch, int64_t time) const;
+  State plan(Arena& saved, int64_t batch, int64_t time,
+             Checkpointing checkpointing = Checkpointing::kNone) const;
 
   // x (B, T, C) -> y (B, T, C); y may not be x, which backward reads again.
   void forward(const Context& context, ConstView x, View y, State& state,
                const AttentionInputs& inputs = {}) const;
+  // Fills a state that was planned with checkpointing as forward left it, before backward, where another
+  // block's forward has used it since.
+  void recompute(const Context& context, ConstView x, State& state, const AttentionInputs& inputs = {}) const;
   // dx = gradient with respect to x; dx may be dy.
   void backward(const Context& context, ConstView x, ConstView dy, View dx, State& state,
                 const AttentionInputs& inputs = {});
@@ -56,6 +60,9 @@ class TransformerBlock {
   Mlp mlp;
 
  private:
+  // middle = x + dropout(attention(ln1(x))), then normed = ln2(middle), or of x with parallel_residual.
+  void forward_attention(const Context& context, ConstView x, View normed, State& state,
+                         const AttentionInputs& inputs) const;
   TransformerBlockConfig config_;
 };
 

@@ -159,13 +159,36 @@ int64_t TransformerConfig::matrix_parameters() const {
          r.vocabulary * r.channels;
 }
 
+namespace {
+
+// Of one layer, forward.
+double attention_flops(const TransformerConfig& resolved, int64_t batch, int64_t time) {
+  return 4.0 * static_cast<double>(batch * resolved.heads * resolved.head_size) *
+         visible_pairs(time, resolved.attention.window);
+}
+
+}  // namespace
+
 double TransformerConfig::training_flops(int64_t batch, int64_t time) const {
+  const double rows = static_cast<double>(batch) * static_cast<double>(time);
+  return 6.0 * rows * static_cast<double>(matrix_parameters()) +
+         3.5 * static_cast<double>(layers) * attention_flops(resolved(), batch, time);
+}
+
+double TransformerConfig::recomputed_flops(int64_t batch, int64_t time, Checkpointing checkpointing) const {
+  if (checkpointing == Checkpointing::kNone) return 0;
   const TransformerConfig r = resolved();
   const double rows = static_cast<double>(batch) * static_cast<double>(time);
-  const double attention_forward =
-      4.0 * static_cast<double>(batch * r.heads * r.head_size) * visible_pairs(time, r.attention.window);
-  return 6.0 * rows * static_cast<double>(matrix_parameters()) +
-         3.5 * static_cast<double>(r.layers) * attention_forward;
+  const auto product = [&](int64_t in, int64_t out) {
+    return 2.0 * rows * static_cast<double>(in) * static_cast<double>(out);
+  };
+  // The MLP's hidden layer (and gate) of every block, and the attention half of all blocks but the last.
+  const double hidden =
+      static_cast<double>(r.layers) * (is_gated(activation) ? 2 : 1) * product(r.channels, r.mlp_hidden);
+  if (checkpointing == Checkpointing::kSelective) return hidden;
+  const double half = product(r.channels, (r.heads + 2 * r.kv_heads) * r.head_size) +
+                      product(r.heads * r.head_size, r.channels) + attention_flops(r, batch, time);
+  return hidden + static_cast<double>(r.layers - 1) * half;
 }
 
 }  // namespace tril
