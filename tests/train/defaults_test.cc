@@ -133,6 +133,63 @@ TEST(Defaults, LengthInTokens) {
   EXPECT_EQ(o.steps, divide_up(100000, o.batch * o.context));
 }
 
+int64_t planned(const TrainOptions& o, const RunFacts& facts) {
+  return Trainer::plan_memory(model_config(o, facts.vocabulary).resolved(), o, facts.threads).total();
+}
+
+TrainOptions middle_sizes() {
+  TrainOptions o;
+  o.layers = 4;
+  o.heads = 4;
+  o.channels = 64;
+  o.context = 64;
+  return o;
+}
+
+TEST(Defaults, MemoryKeepsTheTokensOfAStep) {
+  RunFacts facts = kShakespeare;
+  TrainOptions all = middle_sizes();
+  choose_sizes(all, facts);
+  EXPECT_EQ(all.checkpointing, "none");
+  EXPECT_EQ(all.accumulate, 1);
+  const int64_t most = planned(all, facts);
+  for (const int64_t percent : {100, 80, 60, 45, 30, 20}) {
+    facts.memory = most * percent / 100;
+    TrainOptions o = middle_sizes();
+    choose_sizes(o, facts);
+    EXPECT_LE(planned(o, facts), facts.memory) << percent;
+    EXPECT_EQ(o.batch * o.accumulate, all.batch) << percent;
+    if (percent == 100) EXPECT_EQ(o.batch, all.batch);
+  }
+}
+
+TEST(Defaults, MemoryLeavesWhatIsGiven) {
+  RunFacts facts = kShakespeare;
+  facts.memory = 1;  // nothing fits
+  TrainOptions batch = middle_sizes();
+  batch.batch = 32;
+  choose_sizes(batch, facts);
+  EXPECT_EQ(std::tuple(batch.batch, batch.accumulate, batch.checkpointing), std::tuple(32, 1, "block"));
+  TrainOptions level = middle_sizes();
+  level.checkpointing = "none";
+  choose_sizes(level, facts);
+  EXPECT_EQ(level.checkpointing, "none");
+  EXPECT_EQ(level.batch, 1);  // what takes least
+}
+
+TEST(Defaults, MemoryLimitsTheSize) {
+  RunFacts facts = kShakespeare;
+  facts.train_tokens = 1'000'000'000;
+  facts.seconds = 1e5;
+  TrainOptions large;
+  EXPECT_NE(choose_sizes(large, facts), SizeLimit::kMemory);
+  facts.memory = 50'000'000;
+  TrainOptions small;
+  EXPECT_EQ(choose_sizes(small, facts), SizeLimit::kMemory);
+  EXPECT_LT(small.channels, large.channels);
+  EXPECT_LE(planned(small, facts), facts.memory);
+}
+
 TEST(Defaults, ImpossibleSizesAreRefusedWithNearOnes) {
   TrainOptions o;
   o.channels = 128;

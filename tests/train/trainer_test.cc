@@ -147,8 +147,8 @@ TEST(Trainer, PlansTheMemoryItTakes) {
   EXPECT_EQ(memory.gradients, trainer.parameters().gradient_bytes());
   EXPECT_EQ(memory.moments, trainer.optimizer().bytes());
   const SessionBytes training = session_bytes(trainer.model(), 1, o.batch, o.context);
-  EXPECT_GE(memory.activations, training.saved);
-  EXPECT_GE(memory.scratch, training.scratch);
+  EXPECT_EQ(memory.activations, training.saved);
+  EXPECT_EQ(memory.scratch, training.scratch);
   // Far more than there is: counted, not allocated.
   TrainOptions large = o;
   large.layers = 100;
@@ -156,6 +156,31 @@ TEST(Trainer, PlansTheMemoryItTakes) {
   large.heads = 96;
   large.context = 2048;
   EXPECT_GT(Trainer::plan_memory(small_config(large), large, 2).total(), int64_t{2'000'000'000'000});
+}
+
+// Level by level less memory, and the same run.
+TEST(Trainer, CheckpointingChangesMemoryAlone) {
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  std::vector<float> all;
+  double loss = 0;
+  int64_t activations = std::numeric_limits<int64_t>::max();
+  for (const char* level : {"none", "selective", "block"}) {
+    TrainOptions o = small_options();
+    o.dropout = 0.2f;
+    o.layers = 3;
+    o.checkpointing = level;
+    const int64_t bytes = Trainer::plan_memory(small_config(o), o, 1).activations;
+    EXPECT_LT(bytes, activations) << level;
+    activations = bytes;
+    Trainer trainer(small_config(o), o, corpus, executor);
+    run_steps(trainer, 2);
+    const double validation = trainer.evaluate().loss_nats;
+    run_steps(trainer, 1);
+    if (all.empty()) all = run_state(trainer), loss = validation;
+    testing::expect_same_bits(level, run_state(trainer), all);
+    EXPECT_EQ(validation, loss) << level;
+  }
 }
 
 TEST(Trainer, RefusesUnresolvedOptionsAndMissingData) {

@@ -2,19 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_set>
 
 #include "tril/text/utf8.h"
+#include "tril/train/scaling.h"
+#include "tril/train/step_time.h"
+#include "tril/train/trainer.h"
 
 namespace tril {
 namespace {
 
-// Fewer tokens a weight than the 20 of Hoffmann et al. (2022): in minutes a larger model that has seen less
-// is ahead.
+// Fewer tokens a weight than kOptimalTokensPerParameter: in minutes a larger model that has seen less is
+// ahead.
 constexpr double kTokensPerParameter = 5;
-constexpr int64_t kEpochs = 40;
-// What a training step reaches of the speed of one large product; small models reach less.
-constexpr double kEfficiency = 0.4;
+// What evaluation, samples and saves leave of the time.
+constexpr double kTrainingTime = 0.9;
 constexpr int64_t kTokensPerStep = 2048;
 
 struct Shape3 {
@@ -60,41 +63,57 @@ TrainOptions on_rung(TrainOptions o, const Shape3& rung) {
   return o;
 }
 
-// FLOPs that this run may spend.
-double budget_flops(const RunFacts& facts) {
-  return std::max(facts.gflops, 1.0) * 1e9 * kEfficiency * std::max(facts.seconds, 1.0);
+int64_t step_tokens(const TrainOptions& o) {
+  return checked_multiply(checked_multiply(o.batch, o.context), o.accumulate);
 }
 
-void choose_shape(TrainOptions& o, const RunFacts& facts) {
+// Steps that the time allows.
+double affordable_steps(const TrainOptions& o, const TransformerConfig& config, const RunFacts& facts) {
+  const double seconds = expected_step_time(config, o, std::max(facts.gflops, 1.0)).total();
+  return kTrainingTime * std::max(facts.seconds, 1.0) / seconds;
+}
+
+// The least that a run of these sizes takes.
+bool fits(TrainOptions o, const TransformerConfig& config, const RunFacts& facts, bool divide_batch) {
+  if (facts.memory == 0) return true;
+  choose_memory(o, config, facts, divide_batch);
+  return Trainer::plan_memory(config, o, facts.threads).total() <= facts.memory;
+}
+
+SizeLimit choose_shape(TrainOptions& o, const RunFacts& facts, bool divide_batch) {
+  const bool given = o.layers > 0 && o.channels > 0;
+  SizeLimit limit = given ? SizeLimit::kGiven : SizeLimit::kLargest;
   TrainOptions chosen = on_rung(o, kLadder[0]);
   for (const Shape3& rung : kLadder) {
     const TrainOptions candidate = on_rung(o, rung);
     const TransformerConfig config = model_config(candidate, facts.vocabulary).resolved();
     const auto weights = static_cast<double>(config.matrix_parameters());
-    const double per_token = config.training_flops(1, config.context) / static_cast<double>(config.context);
-    const double tokens =
-        facts.total_tokens > 0 ? static_cast<double>(facts.total_tokens) : budget_flops(facts) / per_token;
+    const double tokens = facts.total_tokens > 0 ? static_cast<double>(facts.total_tokens)
+                                                 : affordable_steps(candidate, config, facts) *
+                                                       static_cast<double>(step_tokens(candidate));
     const bool affordable = tokens >= kTokensPerParameter * weights;
     const bool fed = weights <= 2 * static_cast<double>(facts.train_tokens);
-    if (!affordable || !fed) break;
+    const bool fitting = fits(candidate, config, facts, divide_batch);
+    if (!affordable || !fed || !fitting) {
+      if (!given) limit = !affordable ? SizeLimit::kTime : !fed ? SizeLimit::kText : SizeLimit::kMemory;
+      break;
+    }
     chosen = candidate;
   }
   o = chosen;
+  return limit;
 }
 
 void choose_length(TrainOptions& o, const RunFacts& facts, const TransformerConfig& config) {
-  if (o.batch == 0) o.batch = std::clamp<int64_t>(kTokensPerStep / o.context / o.accumulate, 1, 64);
   if (o.steps > 0) return;
-  const int64_t step_tokens = checked_multiply(checked_multiply(o.batch, o.context), o.accumulate);
   if (facts.total_tokens > 0) {
-    o.steps = divide_up(facts.total_tokens, step_tokens);
+    o.steps = divide_up(facts.total_tokens, step_tokens(o));
     return;
   }
-  const double step_flops = config.training_flops(o.batch, o.context) * static_cast<double>(o.accumulate);
-  const double affordable = std::min(budget_flops(facts) / step_flops, 1e9);
-  const double epochs = static_cast<double>(kEpochs) * static_cast<double>(facts.train_tokens) /
-                        static_cast<double>(step_tokens);
-  const auto steps = static_cast<int64_t>(std::min(affordable, std::max(epochs, 200.0)));
+  const double passes = static_cast<double>(kMostPasses) * static_cast<double>(facts.train_tokens) /
+                        static_cast<double>(step_tokens(o));
+  const auto steps =
+      static_cast<int64_t>(std::min({affordable_steps(o, config, facts), std::max(passes, 200.0), 1e9}));
   // Two leading digits: the same data and machine give the same round number in spite of noisy measurements.
   const int64_t unit = steps >= 1000 ? 100 : steps >= 100 ? 10 : 1;
   o.steps = std::max<int64_t>(steps / unit * unit, 1);
@@ -157,17 +176,50 @@ void choose_context(TrainOptions& o, const TextFacts& text) {
   set(o.context, context);
 }
 
-void choose_sizes(TrainOptions& o, const RunFacts& facts) {
+void choose_memory(TrainOptions& o, const TransformerConfig& config, const RunFacts& facts,
+                   bool divide_batch) {
+  if (facts.memory == 0) {
+    if (o.checkpointing.empty()) o.checkpointing = name_of(Checkpointing::kNone);
+    return;
+  }
+  std::vector<std::string_view> levels = {o.checkpointing};
+  if (o.checkpointing.empty()) levels = {"none", "selective", "block"};
+  const int64_t windows = checked_multiply(o.batch, o.accumulate);
+  TrainOptions least = o, fastest = o;
+  int64_t least_bytes = std::numeric_limits<int64_t>::max();
+  double least_seconds = std::numeric_limits<double>::infinity();
+  for (int64_t batch = o.batch; batch >= 1; batch = divide_batch ? batch - 1 : 0) {
+    if (windows % batch != 0) continue;
+    for (const std::string_view level : levels) {
+      TrainOptions candidate = o;
+      candidate.batch = batch;
+      candidate.accumulate = windows / batch;
+      candidate.checkpointing = level;
+      const int64_t bytes = Trainer::plan_memory(config, candidate, facts.threads).total();
+      const double seconds = expected_step_time(config, candidate, facts.gflops).total();
+      if (bytes < least_bytes) least = candidate, least_bytes = bytes;
+      if (bytes <= facts.memory && seconds < least_seconds) fastest = candidate, least_seconds = seconds;
+    }
+  }
+  o = least_bytes <= facts.memory ? fastest : least;
+}
+
+SizeLimit choose_sizes(TrainOptions& o, const RunFacts& facts) {
   check_options(o);
   set(o.context, 128);
-  choose_shape(o, facts);
+  // What was given stays: a batch, or the number of micro-batches.
+  const bool divide_batch = o.batch == 0 && o.accumulate == 1;
+  if (o.batch == 0) o.batch = std::clamp<int64_t>(kTokensPerStep / o.context / o.accumulate, 1, 64);
+  const SizeLimit limit = choose_shape(o, facts, divide_batch);
   const TransformerConfig config = model_config(o, facts.vocabulary).resolved();
   o.kv_heads = config.kv_heads;
   o.head_size = config.head_size;
   o.mlp_hidden = config.mlp_hidden;
+  choose_memory(o, config, facts, divide_batch);
   choose_length(o, facts, config);
   choose_rates(o, config);
   choose_intervals(o, facts);
+  return limit;
 }
 
 }  // namespace tril

@@ -51,6 +51,7 @@ void visit_options(Options& o, Visit&& visit) {
   visit("steps", o.steps);
   visit("batch", o.batch);
   visit("accumulate", o.accumulate);
+  visit("checkpointing", o.checkpointing);
   visit("learning-rate", o.learning_rate);
   visit("min-learning-rate", o.min_learning_rate);
   visit("warmup", o.warmup);
@@ -74,7 +75,8 @@ void visit_options(Options& o, Visit&& visit) {
 }
 
 constexpr std::string_view kMayChange[] = {"eval-every",   "eval-batches", "save-every",
-                                           "sample-every", "keep",         "tensorboard"};
+                                           "sample-every", "keep",         "tensorboard",
+                                           "checkpointing"};
 
 Json to_json(float value) { return shortest_number(value); }
 template <class T>
@@ -192,6 +194,7 @@ void check_options(const TrainOptions& o) {
     check_use(text.empty() || text == "true" || text == "false", "--{} is '{}'; give true or false", s.name,
               text);
   }
+  checkpointing_of(o);  // throws for unknown names
   const bool rope_given = o.rope_base != 0 || o.rope_factor != 0 || o.rope_size != 0 ||
                           o.rope_original_context != 0 || !o.rope_scaling.empty() || o.rope_interleaved;
   const TransformerConfig config = model_config(o, 1);  // throws for unknown names
@@ -199,6 +202,12 @@ void check_options(const TrainOptions& o) {
             "options --rope-... are given, but the positions are {}; add --positions rope",
             name_of(config.attention.positions));
   if (rope_given) check_rope(config.attention.rope, 256);  // the size of a head may not be chosen yet
+}
+
+Checkpointing checkpointing_of(const TrainOptions& o) {
+  Checkpointing out = Checkpointing::kNone;
+  set_named(o.checkpointing, out);
+  return out;
 }
 
 float learning_rate_at(const TrainOptions& o, int64_t step) {

@@ -33,6 +33,7 @@ struct TrainOptions {
 
   int64_t steps = 0;
   int64_t batch = 0, accumulate = 1;
+  std::string checkpointing;  // of activations: "none", "selective" or "block"; "": chosen
   float learning_rate = 0, min_learning_rate = -1;  // 0, < 0: chosen
   int64_t warmup = -1;                              // < 0: chosen
   float z_loss = 0;
@@ -63,6 +64,9 @@ std::string options_to_json(const TrainOptions& options);
 // Sets the fields that the object names; the others stay. Throws kUse naming `source` and the key for unknown
 // keys and values of the wrong type.
 void options_from_json(std::string_view json, std::string_view source, TrainOptions& options);
+
+// As the trainer takes it: "" is none.
+Checkpointing checkpointing_of(const TrainOptions& options);
 
 struct OptionDifference {
   std::string name;         // "layers"

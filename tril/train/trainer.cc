@@ -44,7 +44,8 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
       model_(config_),
       parameters_(model_),
       optimizer_(parameters_, options_),
-      session_(model_, executor, options_.batch, config_.context),
+      session_(model_, executor, options_.batch, config_.context, /*backward=*/true,
+               checkpointing_of(options_)),
       best_validation_loss_(std::numeric_limits<double>::infinity()) {
   parameters_.initialize(options_.seed, executor);
   session_.context().training = true;
@@ -56,11 +57,8 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
   const int32_t separator = options_.document_mask ? corpus_.end_of_text : -1;
   if (!corpus_.train.empty())
     sampler_.emplace(corpus_.train, options_.batch, config_.context, options_.seed, separator);
-  if (!corpus_.validation.empty()) {
+  if (!corpus_.validation.empty())
     windows_.emplace(corpus_.validation, options_.batch, config_.context, separator);
-    evaluation_session_ = std::make_unique<Session<Transformer>>(model_, executor, options_.batch,
-                                                                 config_.context, /*backward=*/false);
-  }
 }
 
 double Trainer::accumulate(Batch batch, int64_t index, int64_t count, int64_t counted) {
@@ -138,9 +136,12 @@ void Trainer::report_non_finite(double loss, double norm) {
        steps_done_ + 1, loss, norm, where);
 }
 
+// In the memory of training: between two steps nothing in it is needed.
 double Trainer::evaluate_batch(const Batch& batch) {
-  model_.loss(evaluation_session_->context(), batch, evaluation_session_->state());
-  return *evaluation_session_->state().loss_sum;
+  Context context = session_.context();
+  context.training = false;
+  model_.loss(context, batch, session_.state());
+  return *session_.state().loss_sum;
 }
 
 Evaluation Trainer::evaluate() {
@@ -196,12 +197,10 @@ Trainer::Memory Trainer::plan_memory(const TransformerConfig& config, const Trai
   out.parameters = parameters.bytes();
   out.gradients = parameters.gradient_bytes();
   out.moments = checked_multiply(2, parameters.bytes());
-  for (const bool backward : {true, false}) {
-    if (!backward && options.val_fraction == 0) continue;
-    const SessionBytes bytes = session_bytes(model, threads, options.batch, model.config().context, backward);
-    out.activations = checked_add(out.activations, bytes.saved);
-    out.scratch = checked_add(out.scratch, bytes.scratch);
-  }
+  const SessionBytes bytes = session_bytes(model, threads, options.batch, model.config().context,
+                                           /*backward=*/true, checkpointing_of(options));
+  out.activations = bytes.saved;
+  out.scratch = bytes.scratch;
   out.total();  // throws if it does not fit
   return out;
 }

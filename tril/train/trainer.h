@@ -5,7 +5,6 @@
 //   while (trainer.steps_done() < options.steps) trainer.step();
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 
@@ -84,8 +83,7 @@ class Trainer {
   Parameters parameters_;
   Optimizer optimizer_;
   Session<Transformer> session_;
-  std::unique_ptr<Session<Transformer>> evaluation_session_;  // null without validation tokens
-  std::optional<WindowSampler> sampler_;                      // none without training tokens
+  std::optional<WindowSampler> sampler_;  // none without training tokens
   std::optional<SequentialWindows> windows_;
   int64_t steps_done_ = 0;
   double best_validation_loss_;
