@@ -24,6 +24,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  // Gives back the memory that holds what was read so far; what is read again comes from the file again.
+  void forget() const;
 
  private:
   const std::byte* data_ = nullptr;

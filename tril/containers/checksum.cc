@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 
 namespace tril {
@@ -25,6 +26,17 @@ uint32_t crc32(std::span<const std::byte> bytes, uint32_t previous) {
   if (bytes.empty()) return previous;  // zlib restarts at 0 when given a null pointer
   return static_cast<uint32_t>(
       ::crc32_z(previous, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+}
+
+uint32_t crc32(const MappedFile& file) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  const std::span<const std::byte> bytes = file.bytes();
+  uint32_t crc = 0;
+  for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
+    crc = crc32(bytes.subspan(begin, std::min(kPiece, bytes.size() - begin)), crc);
+    file.forget();
+  }
+  return crc;
 }
 
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t previous) {

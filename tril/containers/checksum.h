@@ -6,10 +6,14 @@
 #include <cstdint>
 #include <span>
 
+#include "tril/base/files.h"
+
 namespace tril {
 
 // CRC-32 as zlib computes it: the reflected polynomial 0xEDB88320.
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t previous = 0);
+// Of a whole file, of which no more than a piece is in memory at one time.
+uint32_t crc32(const MappedFile& file);
 
 // CRC-32C (Castagnoli; RFC 3720, appendix B.4): the reflected polynomial 0x82F63B78.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t previous = 0);

@@ -56,6 +56,7 @@ class SafetensorsFile {
 struct NamedView {
   std::string name;
   ConstView view;
+  bool transposed = false;  // an F32 matrix whose transpose is written, in pieces
 };
 // With `checksum` the metadata also gets "crc32": the CRC-32 of the data in hexadecimal, for
 // check_checksum().

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tril/base/error.h"
+#include "tril/base/function_ref.h"
 #include "tril/base/printable.h"
 #include "tril/containers/checksum.h"
 #include "tril/containers/json.h"
@@ -30,8 +31,26 @@ std::string dtype_name(const Path& path, const NamedView& array) {
   return name;
 }
 
-std::span<const std::byte> bytes_of(const NamedView& a) {
-  return {a.view.data, static_cast<size_t>(dtype_bytes(a.view.dtype, a.view.elements()))};
+Shape shape_of(const NamedView& a) {
+  return a.transposed ? Shape{a.view.shape[1], a.view.shape[0]} : a.view.shape;
+}
+
+// take(bytes), piece after piece.
+void for_each_piece(const NamedView& a, FunctionRef<void(std::span<const std::byte>)> take) {
+  if (!a.transposed) {
+    take({a.view.data, static_cast<size_t>(dtype_bytes(a.view.dtype, a.view.elements()))});
+    return;
+  }
+  constexpr int64_t kRows = 64;
+  const int64_t rows = a.view.shape[1], columns = a.view.shape[0];  // of what is written
+  std::vector<float> piece(static_cast<size_t>(kRows * columns));
+  for (int64_t begin = 0; begin < rows; begin += kRows) {
+    const int64_t count = std::min(kRows, rows - begin);
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t r = 0; r < count; ++r)
+        piece[static_cast<size_t>(r * columns + c)] = a.view.f32()[c * rows + begin + r];
+    take(std::as_bytes(std::span(piece).first(static_cast<size_t>(count * columns))));
+  }
 }
 
 void check_writable(const Path& path, const std::vector<const NamedView*>& sorted) {
@@ -40,6 +59,9 @@ void check_writable(const Path& path, const std::vector<const NamedView*>& sorte
     check_use(a->name != "__metadata__", "{}: a tensor cannot be named \"__metadata__\"; rename it",
               printable(path.native(), 4096));
     check_use(a->view.contiguous(), "{}: tensor \"{}\": the view {} is strided; copy it first",
+              printable(path.native(), 4096), printable(a->name), a->view.shape);
+    check_use(!a->transposed || (a->view.dtype == DType::kF32 && a->view.shape.rank() == 2),
+              "{}: tensor \"{}\": only an F32 matrix can be written transposed, not {}",
               printable(path.native(), 4096), printable(a->name), a->view.shape);
     check_use(a->view.data != nullptr || a->view.elements() == 0, "{}: tensor \"{}\": the view has no data",
               printable(path.native(), 4096), printable(a->name));
@@ -59,9 +81,9 @@ std::string header_text(const Path& path, const std::vector<const NamedView*>& s
   header.back() = '}';
   int64_t offset = 0;
   for (const NamedView* a : sorted) {
+    const Shape sizes = shape_of(*a);
     std::string shape;
-    for (int i = 0; i < a->view.shape.rank(); ++i)
-      shape += fmt::format("{}{}", i ? "," : "", a->view.shape[i]);
+    for (int i = 0; i < sizes.rank(); ++i) shape += fmt::format("{}{}", i ? "," : "", sizes[i]);
     const int64_t end = checked_add(offset, dtype_bytes(a->view.dtype, a->view.elements()));
     header += fmt::format(",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                           quoted(path, a->name), dtype_name(path, *a), shape, offset, end);
@@ -87,7 +109,8 @@ void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
   check_writable(path, sorted);
   if (checksum) {
     uint32_t crc = 0;
-    for (const NamedView* a : sorted) crc = crc32(bytes_of(*a), crc);
+    for (const NamedView* a : sorted)
+      for_each_piece(*a, [&](std::span<const std::byte> bytes) { crc = crc32(bytes, crc); });
     metadata["crc32"] = fmt::format("{:08x}", crc);
   }
   const std::string header = header_text(path, sorted, metadata);
@@ -98,7 +121,8 @@ void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
   const uint64_t size = header.size();
   file.write(std::as_bytes(std::span(&size, 1)));
   file.write(header);
-  for (const NamedView* a : sorted) file.write(bytes_of(*a));
+  for (const NamedView* a : sorted)
+    for_each_piece(*a, [&](std::span<const std::byte> bytes) { file.write(bytes); });
   file.commit();
 }
 

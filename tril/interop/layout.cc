@@ -116,20 +116,19 @@ TransformerConfig with_gpt2_biases(TransformerConfig config) {
 
 void write_gpt2_weights(const Path& path, const TransformerConfig& config, const Parameters& parameters) {
   std::vector<NamedView> arrays;
-  std::vector<Tensor> owned;  // transposed copies and zero biases
+  std::vector<Tensor> zeros;  // biases that GPT-2 has and this model has not
   for_each_parameter(with_gpt2_biases(config), [&](const ParameterInfo& info) {
     const Gpt2Name theirs = gpt2_name(info.name);
     const Weight* const weight = find_or_null(parameters, info.name);
     ConstView view;
-    if (weight != nullptr && !theirs.transposed) {
+    if (weight != nullptr) {
       view = weight->value;
     } else {
-      owned.emplace_back(theirs.transposed ? transposed(info.shape) : info.shape);
-      if (weight != nullptr) transpose(info.shape[0], info.shape[1], weight->value.f32(), owned.back().f32());
-      view = owned.back().view();
+      zeros.emplace_back(info.shape);
+      view = zeros.back().view();
     }
     const bool head = theirs.name.starts_with("lm_head");
-    arrays.push_back({head ? theirs.name : "transformer." + theirs.name, view});
+    arrays.push_back({head ? theirs.name : "transformer." + theirs.name, view, theirs.transposed});
   });
   write_safetensors(path, arrays, {}, /*checksum=*/true);
 }

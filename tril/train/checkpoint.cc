@@ -91,7 +91,7 @@ void write_manifest(const Path& folder) {
   json["format"] = kFormat;
   for (const char* name : kFiles) {
     const MappedFile file(folder / name);
-    json["files"][name] = {{"bytes", file.bytes().size()}, {"crc32", hex32(crc32(file.bytes()))}};
+    json["files"][name] = {{"bytes", file.bytes().size()}, {"crc32", hex32(crc32(file))}};
   }
   write_file_atomic(folder / kManifest, to_text(json, 1) + "\n");
 }
@@ -156,7 +156,7 @@ std::string checkpoint_damage(const Path& folder) try {
     if (entry["bytes"] != file.bytes().size())
       return fmt::format("{} has {} bytes, the manifest says {}", name, file.bytes().size(),
                          to_text(entry["bytes"]));
-    if (entry["crc32"] != hex32(crc32(file.bytes())))
+    if (entry["crc32"] != hex32(crc32(file)))
       return fmt::format("{} does not have the checksum of the manifest", name);
   }
   return "";
