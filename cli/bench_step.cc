@@ -6,6 +6,7 @@
 #include "cli/memory.h"
 #include "tril/kernels/machine.h"
 #include "tril/train/defaults.h"
+#include "tril/train/step_time.h"
 #include "tril/train/trainer.h"
 
 namespace tril::cli {
@@ -62,7 +63,7 @@ void bench_step(const BenchOptions& options, Executor& executor) {
   o.warmup = 0;
   o.val_fraction = 0;
   const TransformerConfig config = model_config(o, preset.vocabulary).resolved();
-  check_memory(config, o, executor.threads());
+  check_memory(config, o, executor.threads(), free_memory());
   std::vector<int32_t> tokens(static_cast<size_t>(o.batch * (o.context + 1)) * 8);
   const RandomStream random(1, "bench tokens");
   for (size_t i = 0; i < tokens.size(); ++i)
@@ -102,11 +103,14 @@ void bench_step(const BenchOptions& options, Executor& executor) {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);  // before the bandwidth's own 256 MiB
   const Limits limits{peak.measure(), measure_read_bandwidth(executor)};
+  const double product_gflops = measure_matmul_gflops(executor, 1024, 0.1);
+  const double expected = expected_step_time(config, o, product_gflops).total();
   const double gflops = config.training_flops(o.batch, config.context) / whole * 1e-9;
   Json row = {{"preset", preset.name},
               {"arch", config.architecture()},
               {"parameters", config.parameter_count()},
               {"tokens_per_s", static_cast<double>(o.batch * config.context) / whole},
+              {"expected_tokens_per_s", static_cast<double>(o.batch * config.context) / expected},
               {"gflops", gflops},
               {"peak_fraction", gflops / limits.gflops},
               {"peak_rss_bytes", int64_t{usage.ru_maxrss} * 1024},

@@ -125,7 +125,10 @@ void CommandLine::threads(int64_t& target) {
   count("--threads", target, {1, 1024}, fmt::format("threads (all processors: {})", target));
 }
 
-bool CommandLine::given(const std::string& name) const { return impl_->app.count(name) > 0; }
+bool CommandLine::given(const std::string& name) const {
+  const CLI::Option* const option = impl_->app.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
+}
 
 bool CommandLine::parse(const Arguments& arguments) {
   CLI::App& app = impl_->app;

@@ -24,6 +24,7 @@ struct Command {
 };
 
 int train_command(const Arguments&);
+int plan_command(const Arguments&);
 int generate_command(const Arguments&);
 int logits_command(const Arguments&);
 int attention_command(const Arguments&);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "cli/command.h"
 #include "cli/format.h"
 #include "tril/base/error.h"
 #include "tril/train/trainer.h"
@@ -42,6 +43,29 @@ double reclaimable() {
 
 }  // namespace
 
+int64_t process_bytes(int threads) {
+  // Measured with one and two threads: 4.5 and 7 MB.
+  constexpr int64_t kFirstStep = 2'000'000, kFirstStepOfThread = 2'500'000;
+  std::ifstream file("/proc/self/statm");
+  int64_t virtual_pages = 0, resident_pages = 0;
+  file >> virtual_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGE_SIZE) + kFirstStep + threads * kFirstStepOfThread;
+}
+
+int64_t parse_bytes(std::string_view where, std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"K", 1e3},  {"KB", 1e3},  {"M", 1e6},    {"MB", 1e6},      {"G", 1e9},         {"GB", 1e9},
+      {"T", 1e12}, {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  std::string_view unit = text.substr(digits);
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  const auto known =
+      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const auto& u) { return u.first == unit; });
+  check_use(digits > 0 && known != std::end(kUnits), "{} '{}': not a size; give one such as 4G or 500M",
+            where, text);
+  return static_cast<int64_t>(parse_number(where, text.substr(0, digits), {1e-3, 1e6}) * known->second);
+}
+
 double available_memory() {
   double bytes = free_of_machine();
   const double limit = read_number("/sys/fs/cgroup/memory.max");  // "max": none
@@ -50,10 +74,17 @@ double available_memory() {
   return bytes;
 }
 
-namespace {
-
 // A part of what is free stays free: for the text, and for what else runs.
 constexpr double kUsable = 0.95;
+
+MemoryLimit free_memory() { return {.bytes = kUsable * available_memory()}; }
+
+MemoryLimit asked_memory(int64_t asked, int threads) {
+  return {.bytes = std::max(static_cast<double>(asked - process_bytes(threads)), 0.0), .asked = asked};
+}
+
+namespace {
+
 // A proposal leaves more, since what is free changes from one moment to the next.
 constexpr double kProposed = 0.85;
 constexpr const char* kSmallSizes =
@@ -77,9 +108,10 @@ double training_bytes(const TransformerConfig& config, const TrainOptions& optio
   }
 }
 
-// One size made smaller: of those that suffice alone the one that is largest beside GPT-2's.
+// One size made smaller: of those that suffice alone the one that is largest beside GPT-2's; or before all of
+// them activation checkpointing, which changes no result.
 struct Proposal {
-  const char* name = "";
+  std::string name;
   int64_t fits = 0;  // 0: no size alone suffices
 };
 
@@ -125,38 +157,56 @@ Proposal propose(const TransformerConfig& config, const TrainOptions& options, i
   return best;
 }
 
+// "--checkpointing block would fit", or whatever else would. `others_chosen`: the sizes that are not given
+// count as small, so that one that would fit is the largest that can.
+std::string advice(const TransformerConfig& config, const TrainOptions& options, int threads, double limit,
+                   bool others_chosen) {
+  if (checkpointing_of(options) != Checkpointing::kBlock) {
+    TrainOptions with = options;
+    with.checkpointing = name_of(Checkpointing::kBlock);
+    if (training_bytes(config, with, threads) <= limit) return "--checkpointing block would fit";
+  }
+  const Proposal proposal = propose(config, options, threads, limit);
+  if (proposal.fits == 0) return kSmallSizes;
+  return others_chosen ? fmt::format("{} can be at most {}", proposal.name, proposal.fits)
+                       : fmt::format("{} {} would fit", proposal.name, proposal.fits);
+}
+
 // What is missing, if anything is.
 struct Shortage {
-  std::string needed, usable;  // as text, with units
-  Proposal proposal;
+  std::string needed, usable, advice;  // as text, with units
 };
 
 std::optional<Shortage> find_shortage(const TransformerConfig& config, const TrainOptions& options,
-                                      int threads) {
-  const double free = available_memory();
+                                      int threads, const MemoryLimit& limit, bool others_chosen) {
   const double needed = training_bytes(config, options, threads);
-  if (needed <= kUsable * free) return std::nullopt;
-  return Shortage{std::isfinite(needed) ? format_bytes(needed) : "more than can be counted",
-                  format_bytes(kUsable * free), propose(config, options, threads, kProposed * free)};
+  if (needed <= limit.bytes) return std::nullopt;
+  std::string usable = format_bytes(limit.bytes) + " can be used";
+  if (limit.asked > 0)
+    usable += fmt::format(" of --memory {}, beside the program itself",
+                          format_bytes(static_cast<double>(limit.asked)));
+  // What is asked for does not change; what is free does.
+  const double proposed = limit.asked > 0 ? limit.bytes : kProposed / kUsable * limit.bytes;
+  return Shortage{std::isfinite(needed) ? format_bytes(needed) : "more than can be counted", usable,
+                  advice(config, options, threads, proposed, others_chosen)};
 }
 
 }  // namespace
 
-void check_memory(const TransformerConfig& given, const TrainOptions& options, int threads) {
+void check_memory(const TransformerConfig& given, const TrainOptions& options, int threads,
+                  const MemoryLimit& limit) {
   const TransformerConfig config = given.resolved();
-  const std::optional<Shortage> shortage = find_shortage(config, options, threads);
+  const std::optional<Shortage> shortage =
+      find_shortage(config, options, threads, limit, /*others_chosen=*/false);
   if (!shortage) return;
   fail(ErrorKind::kUse,
        "not enough memory: training {} layers of {} channels ({} heads, context {}, vocabulary {}) with "
-       "--batch {} takes {}, {} can be used; {}",
+       "--batch {} --checkpointing {} takes {}, {}; {}",
        config.layers, config.channels, config.heads, config.context, config.vocabulary, options.batch,
-       shortage->needed, shortage->usable,
-       shortage->proposal.fits > 0
-           ? fmt::format("{} {} would fit", shortage->proposal.name, shortage->proposal.fits)
-           : kSmallSizes);
+       name_of(checkpointing_of(options)), shortage->needed, shortage->usable, shortage->advice);
 }
 
-void check_given_sizes(const TrainOptions& o, int threads) {
+void check_given_sizes(const TrainOptions& o, int threads, const MemoryLimit& limit) {
   const auto given_or = [](int64_t given, int64_t small) { return given > 0 ? given : small; };
   TransformerConfig c;
   c.layers = given_or(o.layers, 1);
@@ -172,16 +222,13 @@ void check_given_sizes(const TrainOptions& o, int threads) {
   c = c.resolved();
   TrainOptions small = o;
   small.batch = given_or(o.batch, 1);
-  const std::optional<Shortage> shortage = find_shortage(c, small, threads);
+  if (limit.asked > 0 && o.checkpointing.empty()) small.checkpointing = name_of(Checkpointing::kBlock);
+  const std::optional<Shortage> shortage = find_shortage(c, small, threads, limit, /*others_chosen=*/true);
   if (!shortage) return;
   fail(ErrorKind::kUse,
        "not enough memory: with the sizes that are given, and the others as small as can be, training takes "
-       "{}; "
-       "{} can be used; {}",
-       shortage->needed, shortage->usable,
-       shortage->proposal.fits > 0
-           ? fmt::format("{} can be at most {}", shortage->proposal.name, shortage->proposal.fits)
-           : kSmallSizes);
+       "{}; {}; {}",
+       shortage->needed, shortage->usable, shortage->advice);
 }
 
 }  // namespace tril::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/memory.h"
 #include "cli/near_name.h"
 #include "tril/base/parallel.h"
 #include "tril/train/defaults.h"
@@ -99,6 +100,15 @@ std::vector<Field> make_fields() {
       {"steps", kLength, "N", "optimizer steps", &O::steps, 1, 1e12},
       {"batch", kLength, "N", "windows of text in a micro-batch", &O::batch, 1, kMany},
       {"accumulate", kLength, "N", "micro-batches in a step (1)", &O::accumulate, 1, 1 << 20},
+      {"checkpointing",
+       kLength,
+       "NAME",
+       "what backward computes again to save memory: none, selective (the MLP's hidden layer) or block "
+       "(every block), to the same bits (none, or what fits the memory)",
+       &O::checkpointing,
+       0,
+       0,
+       {"none", "selective", "block"}},
       {"learning-rate", kOptimizer, "X", "largest learning rate (by the size of the model)",
        &O::learning_rate, 1e-12, 100},
       {"min-learning-rate", kOptimizer, "X", "learning rate at the end (a tenth)", &O::min_learning_rate, 0,
@@ -145,9 +155,10 @@ void set_argument(TrainArguments& out, std::string_view name, std::string_view t
   if (name == "threads") out.threads = parse_count(where, text, {1, 1024});
   if (name == "tokens") out.tokens = parse_count(where, text, {1, 1'000'000'000'000'000});
   if (name == "hours") out.hours = parse_number(where, text, {1e-4, 1e5});
+  if (name == "memory") out.memory = parse_bytes(where, text);
 }
 
-const std::vector<std::string> kArguments = {"out", "preset", "threads", "tokens", "hours"};
+const std::vector<std::string> kArguments = {"out", "preset", "threads", "tokens", "hours", "memory"};
 
 void check_config_name(const ConfigEntry& entry) {
   if (find_field(entry.name) || std::count(kArguments.begin(), kArguments.end(), entry.name)) return;
@@ -188,6 +199,12 @@ constexpr const char* kExamples =
     "  tril train texts/ --arch llama --kv-heads 2 --window 256 --document-mask\n"
     "The same command again goes on where an unfinished run stopped.";
 
+constexpr const char* kPlanExamples =
+    "  tril plan --preset gpt2-b4t256                        memory and time of a step\n"
+    "  tril plan book.txt                                    what tril train book.txt would do\n"
+    "  tril plan texts/ --hours 8 --memory 4G                what fits, and why\n"
+    "  tril plan --layers 12 --channels 768 --context 1024 --checkpointing block --json";
+
 struct Raw {
   std::string text;
   bool on = false;
@@ -224,10 +241,14 @@ void set_field(TrainOptions& options, const Field& field, std::string_view text,
       field.member);
 }
 
-bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
-  CommandLine line("train",
-                   "Trains a model from text files (UTF-8), folders of .txt files, or - for standard input.",
-                   kExamples);
+bool parse_train_arguments(const Arguments& words, TrainArguments& out, Purpose purpose) {
+  const bool plan = purpose == Purpose::kPlan;
+  CommandLine line(
+      plan ? "plan" : "train",
+      plan ? "What training would take, before anything of its size is allocated: memory by class, what\n"
+             "each layer keeps for backward, operations, time. With a text: what would be trained, and why."
+           : "Trains a model from text files (UTF-8), folders of .txt files, or - for standard input.",
+      plan ? kPlanExamples : kExamples);
   line.positionals("FILE", out.data, "text files or folders");
   std::map<std::string, Raw> raw;
   const auto text_option = [&](const std::string& name, std::string_view value, std::string_view help) {
@@ -245,13 +266,17 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
       text_option("hours", "X", "length of the run in hours, instead of --steps (4 minutes)");
     }
   }
+  text_option("memory", "SIZE",
+              "what the process may take, such as 4G: divides the batch and chooses --checkpointing to fit");
   std::string names;
   for (const Preset& preset : presets()) names += (names.empty() ? "" : ", ") + std::string(preset.name);
   line.heading("Options");
   text_option("preset", "NAME", "sizes and rates by name: " + names);
   line.text("--config", out.config, "FILE", "TOML or JSON with these names; the command line wins");
-  text_option("out", "DIR", "folder of the run (runs/<name of the data>)");
-  line.flag("--resume", out.resume, "insist on going on with a run; with more --steps: train longer");
+  if (!plan) {
+    text_option("out", "DIR", "folder of the run (runs/<name of the data>)");
+    line.flag("--resume", out.resume, "insist on going on with a run; with more --steps: train longer");
+  }
   text_option("threads", "N", fmt::format("threads (all processors: {})", available_threads()));
   line.flag("--json", out.json, "one JSON object a line on standard output");
   if (!line.parse(words)) return false;
@@ -260,13 +285,15 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
     check_use(!line.given(name) || !text.empty(), "{}: the value is empty; give one, or leave {} out", name,
               name);
   }
-  check_use(!out.data.empty(), "tril train: no text given; usage: tril train FILE... (tril train --help)");
+  check_use(plan || !out.data.empty(),
+            "tril train: no text given; usage: tril train FILE... (tril train --help)");
   for (const std::string& word : out.data) {
     check_use((word != "true" && word != "false") || std::filesystem::exists(word),
-              "tril train: there is no file '{}'; switches take no value: give them, or leave them out",
-              word);
+              "tril {}: there is no file '{}'; switches take no value: give them, or leave them out",
+              plan ? "plan" : "train", word);
   }
-  check_use(std::count(out.data.begin(), out.data.end(), "-") < 2, "tril train: - is given twice");
+  check_use(std::count(out.data.begin(), out.data.end(), "-") < 2, "tril {}: - is given twice",
+            plan ? "plan" : "train");
   out.program = words.program;
   out.threads = available_threads();
   std::vector<ConfigEntry> entries;

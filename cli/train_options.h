@@ -20,6 +20,7 @@ struct TrainArguments {
   int64_t threads = 0;
   int64_t tokens = 0;  // length of the run in tokens, 0: not given
   double hours = 0;    // length of the run in hours, 0: not given
+  int64_t memory = 0;  // bytes the process may take, 0: not given
   bool resume = false, json = false;
   TrainOptions options;
   std::set<std::string> given;  // names of the fields somebody set: preset, config file or command line
@@ -42,8 +43,10 @@ const std::vector<Field>& train_fields();
 // `where` names the option or the line of the config file. Throws kUse.
 void set_field(TrainOptions& options, const Field& field, std::string_view text, std::string_view where);
 
+// Of `tril train`; or of `tril plan`, which has no run and may have no text.
+enum class Purpose { kTrain, kPlan };
 // Command line over config file over preset. False when help was printed.
-bool parse_train_arguments(const Arguments& words, TrainArguments& out);
+bool parse_train_arguments(const Arguments& words, TrainArguments& out, Purpose purpose = Purpose::kTrain);
 
 // A flat TOML or JSON file of option names and values.
 struct ConfigEntry {

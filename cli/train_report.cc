@@ -3,68 +3,13 @@
 #include <cstdio>
 
 #include "cli/format.h"
-#include "tril/containers/json.h"
 #include "tril/kernels/machine.h"
 #include "tril/kernels/matmul.h"
 
 namespace tril::cli {
 namespace {
 
-// A step reaches about this part of the speed of one large product; the progress line then measures.
-constexpr double kStepEfficiency = 0.7;
-
 const char* plural(int64_t count) { return count == 1 ? "" : "s"; }
-
-struct Plan {
-  Trainer::Memory memory;
-  int64_t parameters = 0, step_tokens = 0, steps_left = 0;
-  double seconds = 0;
-};
-
-Plan make_plan(const TrainArguments& arguments, const TrainRun& run) {
-  const TrainOptions& o = run.options;
-  Plan plan;
-  plan.memory = Trainer::plan_memory(run.config, o, static_cast<int>(arguments.threads));
-  plan.parameters = run.config.parameter_count();
-  plan.step_tokens = o.accumulate * o.batch * o.context;
-  plan.steps_left = o.steps - run.steps_done;
-  const double flops = run.config.training_flops(o.batch, o.context) * static_cast<double>(o.accumulate);
-  plan.seconds =
-      flops * static_cast<double>(plan.steps_left) / (kStepEfficiency * 1e9 * run.machine.matmul_gflops);
-  return plan;
-}
-
-void print_json(const TrainArguments& arguments, const TrainRun& run, const Plan& plan) {
-  const Json line = {
-      {"event", "plan"},
-      {"out", run.out.string()},
-      {"documents", run.corpus.documents},
-      {"train_bytes", run.corpus.train_bytes},
-      {"validation_bytes", run.corpus.validation_bytes},
-      {"train_tokens", run.corpus.train.size()},
-      {"validation_tokens", run.corpus.validation.size()},
-      {"tokenizer", run.tokenizer->kind_name()},
-      {"vocabulary", run.config.vocabulary},
-      {"parameters", plan.parameters},
-      {"memory_bytes",
-       {{"parameters", plan.memory.parameters},
-        {"gradients", plan.memory.gradients},
-        {"moments", plan.memory.moments},
-        {"activations", plan.memory.activations},
-        {"scratch", plan.memory.scratch},
-        {"total", plan.memory.total()}}},
-      {"steps", run.options.steps},
-      {"resumed_from_step", run.steps_done},
-      {"damaged_checkpoints", run.damaged},
-      {"estimated_seconds", plan.seconds},
-      {"threads", arguments.threads},
-      {"instruction_set", instruction_set()},
-      {"fma_peak_gflops", run.machine.fma_peak_gflops},
-      {"matmul_gflops", run.machine.matmul_gflops},
-      {"options", parse_json(options_to_json(run.options))},
-  };
-  std::puts(to_text(line).c_str());
-}
 
 std::string program_and_data(const TrainArguments& arguments, const TrainRun& run) {
   std::string command = shell_quote(arguments.program) + " train";
@@ -74,9 +19,56 @@ std::string program_and_data(const TrainArguments& arguments, const TrainRun& ru
 
 }  // namespace
 
-void print_plan(const TrainArguments& arguments, const TrainRun& run) {
-  const Plan plan = make_plan(arguments, run);
-  if (arguments.json) return print_json(arguments, run, plan);
+Plan make_plan(const TrainArguments& arguments, const TrainRun& run) {
+  const TrainOptions& o = run.options;
+  const auto micro_batches = static_cast<double>(o.accumulate);
+  Plan plan;
+  plan.memory = Trainer::plan_memory(run.config, o, static_cast<int>(arguments.threads));
+  plan.total_bytes = checked_add(plan.memory.total(), run.process_bytes);
+  plan.parameters = run.config.parameter_count();
+  plan.step_tokens = o.accumulate * o.batch * o.context;
+  plan.steps_left = o.steps - run.steps_done;
+  plan.step_flops = micro_batches * run.config.training_flops(o.batch, o.context);
+  plan.recomputed_flops =
+      micro_batches * run.config.recomputed_flops(o.batch, o.context, checkpointing_of(o));
+  plan.step = expected_step_time(run.config, o, run.machine.matmul_gflops);
+  plan.tokens_per_second = static_cast<double>(plan.step_tokens) / plan.step.total();
+  plan.seconds = static_cast<double>(plan.steps_left) * plan.step.total();
+  return plan;
+}
+
+Json plan_json(const TrainArguments& arguments, const TrainRun& run, const Plan& plan) {
+  const Trainer::Memory& memory = plan.memory;
+  Json line = {{"event", "plan"}};
+  if (run.has_text) {
+    line["documents"] = run.corpus.documents;
+    line["train_bytes"] = run.corpus.train_bytes;
+    line["validation_bytes"] = run.corpus.validation_bytes;
+    line["train_tokens"] = run.corpus.train.size();
+    line["validation_tokens"] = run.corpus.validation.size();
+    line["tokenizer"] = run.tokenizer->kind_name();
+  }
+  line["vocabulary"] = run.config.vocabulary;
+  line["parameters"] = plan.parameters;
+  line["memory_bytes"] = {{"parameters", memory.parameters}, {"gradients", memory.gradients},
+                          {"moments", memory.moments},       {"activations", memory.activations},
+                          {"scratch", memory.scratch},       {"process", run.process_bytes},
+                          {"total", plan.total_bytes}};
+  line["steps"] = run.options.steps;
+  line["tokens_per_step"] = plan.step_tokens;
+  line["flops_per_step"] = plan.step_flops;
+  line["recomputed_flops_per_step"] = plan.recomputed_flops;
+  line["estimated_tokens_per_s"] = plan.tokens_per_second;
+  line["estimated_seconds"] = plan.seconds;
+  line["threads"] = arguments.threads;
+  line["instruction_set"] = instruction_set();
+  line["fma_peak_gflops"] = run.machine.fma_peak_gflops;
+  line["matmul_gflops"] = run.machine.matmul_gflops;
+  line["options"] = parse_json(options_to_json(run.options));
+  return line;
+}
+
+std::string plan_text(const TrainArguments& arguments, const TrainRun& run, const Plan& plan) {
   const TrainOptions& o = run.options;
   const TransformerConfig& c = run.config;
   const Corpus& corpus = run.corpus;
@@ -84,33 +76,51 @@ void print_plan(const TrainArguments& arguments, const TrainRun& run) {
   const auto line = [&](std::string_view what, const std::string& value) {
     text += fmt::format("{:<9} {}\n", what, value);
   };
-  line("data", fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
-                           plural(corpus.documents),
-                           format_bytes(static_cast<double>(corpus.train_bytes + corpus.validation_bytes)),
-                           format_count(static_cast<int64_t>(corpus.train.size())),
-                           format_count(static_cast<int64_t>(corpus.validation.size())),
-                           run.skipped_empty > 0 ? fmt::format("; {} empty file{} skipped", run.skipped_empty,
-                                                               plural(run.skipped_empty))
-                                                 : ""));
-  line("tokenizer", fmt::format("{}, {} ids", run.tokenizer->kind_name(), format_count(c.vocabulary)));
+  const auto bytes = [](int64_t value) { return format_bytes(static_cast<double>(value)); };
+  if (run.has_text) {
+    line("data", fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
+                             plural(corpus.documents), bytes(corpus.train_bytes + corpus.validation_bytes),
+                             format_count(static_cast<int64_t>(corpus.train.size())),
+                             format_count(static_cast<int64_t>(corpus.validation.size())),
+                             run.skipped_empty > 0 ? fmt::format("; {} empty file{} skipped",
+                                                                 run.skipped_empty, plural(run.skipped_empty))
+                                                   : ""));
+    line("tokenizer", fmt::format("{}, {} ids", run.tokenizer->kind_name(), format_count(c.vocabulary)));
+  } else {
+    line("data", fmt::format("no text: a vocabulary of {} is assumed", format_count(c.vocabulary)));
+  }
   line("model", fmt::format("{}: {} layer{}, {} head{} of {}, {} channels, context {}; {} parameters", o.arch,
                             c.layers, plural(c.layers), c.heads, plural(c.heads), c.head_size, c.channels,
                             c.context, format_count(plan.parameters)));
-  const auto bytes = [](int64_t value) { return format_bytes(static_cast<double>(value)); };
   line("memory",
-       fmt::format("{}: parameters {}, gradients {}, moments {}, activations {}, scratch {}",
-                   bytes(plan.memory.total()), bytes(plan.memory.parameters), bytes(plan.memory.gradients),
-                   bytes(plan.memory.moments), bytes(plan.memory.activations), bytes(plan.memory.scratch)));
-  line("training",
-       fmt::format("{} steps of {} tokens ({:.3g} passes over the data), learning rate {}; about {}",
-                   format_count(o.steps), format_count(plan.step_tokens),
-                   static_cast<double>(o.steps) * static_cast<double>(plan.step_tokens) /
-                       static_cast<double>(corpus.train.size()),
-                   o.learning_rate, format_duration(plan.seconds)));
+       fmt::format("{}: parameters {}, gradients {}, moments {}, activations {}, scratch {}, program{} {}",
+                   bytes(plan.total_bytes), bytes(plan.memory.parameters), bytes(plan.memory.gradients),
+                   bytes(plan.memory.moments), bytes(plan.memory.activations), bytes(plan.memory.scratch),
+                   run.has_text ? " and text" : "", bytes(run.process_bytes)));
+  const double passes = static_cast<double>(o.steps) * static_cast<double>(plan.step_tokens) /
+                        static_cast<double>(corpus.train.size());
+  line("training", fmt::format("{} steps of {} tokens{}, learning rate {}; about {}", format_count(o.steps),
+                               format_count(plan.step_tokens),
+                               run.has_text ? fmt::format(" ({:.3g} passes over the data)", passes) : "",
+                               o.learning_rate, format_duration(plan.seconds)));
   line("machine", fmt::format("{} thread{}, {}, {:.0f} GFLOP/s peak, products by {} at {:.0f}",
                               arguments.threads, plural(arguments.threads), instruction_set(),
                               run.machine.fma_peak_gflops, matmul_engine(), run.machine.matmul_gflops));
-  line("out", one_line(run.out.string()));
+  return text;
+}
+
+void print_plan(const TrainArguments& arguments, const TrainRun& run) {
+  const Plan plan = make_plan(arguments, run);
+  if (arguments.json) {
+    Json line = plan_json(arguments, run, plan);
+    line["out"] = run.out.string();
+    line["resumed_from_step"] = run.steps_done;
+    line["damaged_checkpoints"] = run.damaged;
+    std::puts(to_text(line).c_str());
+    return;
+  }
+  std::string text = plan_text(arguments, run, plan);
+  text += fmt::format("{:<9} {}\n", "out", one_line(run.out.string()));
   if (run.checkpoint) {
     text += "\n";
     for (const std::string& damage : run.damaged)

@@ -132,6 +132,69 @@ MachineFacts measure_machine(Executor& executor) {
           .matmul_gflops = measure_matmul_gflops(executor, 1024, 0.1)};
 }
 
+void read_text(const TrainArguments& arguments, TrainRun& run) {
+  run.has_text = true;
+  const std::vector<Document> documents =
+      read_documents({arguments.data.begin(), arguments.data.end()}, &run.skipped_empty);
+  const TextFacts facts = text_facts(documents);
+  choose_tokenizer(run.options, facts);
+  check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
+            "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
+            run.options.vocab, run.options.tokenizer);
+  run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, documents));
+  choose_context(run.options, facts);
+  run.corpus = tokenize(documents, *run.tokenizer, run.options.val_fraction, run.options.context);
+  run.first_word = first_word(documents.front().text);
+  run.facts.vocabulary = run.tokenizer->vocabulary();
+  run.facts.train_tokens = static_cast<int64_t>(run.corpus.train.size());
+  run.facts.validation_tokens = static_cast<int64_t>(run.corpus.validation.size());
+}
+
+// As if there were as much text as anybody could use.
+void assume_text(const TrainArguments& arguments, TrainRun& run) {
+  constexpr int64_t kEnough = 1'000'000'000'000'000;
+  TrainOptions& o = run.options;
+  if (o.tokenizer.empty()) o.tokenizer = "bpe";
+  choose_tokenizer(o, {.bytes = int64_t{1} << 24});
+  if (!arguments.preset.empty() && !arguments.given.contains("vocab"))
+    run.facts.vocabulary = find_preset(arguments.preset).vocabulary;
+  else if (o.tokenizer == "bpe")
+    run.facts.vocabulary = o.vocab;
+  else if (o.tokenizer == "char" || o.tokenizer == "byte")
+    run.facts.vocabulary = 256;
+  else
+    run.facts.vocabulary = Tokenizer::load(o.tokenizer).vocabulary();
+  run.facts.train_tokens = run.facts.validation_tokens = kEnough;
+}
+
+void measure(const TrainArguments& arguments, TrainRun& run, Executor& executor) {
+  run.machine = measure_machine(executor);
+  run.facts.gflops = run.machine.matmul_gflops;
+  run.facts.threads = executor.threads();
+  run.facts.total_tokens = arguments.tokens;
+  if (arguments.hours > 0) run.facts.seconds = 3600 * arguments.hours;
+  if (arguments.memory > 0)
+    run.facts.memory =
+        std::max<int64_t>(static_cast<int64_t>(asked_memory(arguments.memory, run.facts.threads).bytes), 1);
+}
+
+void choose_options(TrainRun& run) {
+  TrainOptions& o = run.options;
+  run.limit = choose_sizes(o, run.facts);
+  check_use(o.min_learning_rate <= o.learning_rate,
+            "--min-learning-rate {} is above --learning-rate {}; give a smaller one", o.min_learning_rate,
+            o.learning_rate);
+  check_use(o.warmup < o.steps || o.warmup == 0,
+            "--warmup {}: the run has {} steps and would end before it; give a smaller one", o.warmup,
+            o.steps);
+}
+
+void check_asked_memory(const TrainArguments& arguments, const TrainRun& run) {
+  if (arguments.memory > 0)
+    check_memory(run.config, run.options, run.facts.threads,
+                 {.bytes = static_cast<double>(run.facts.memory), .asked = arguments.memory});
+}
+
 }  // namespace
 
 TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
@@ -139,7 +202,9 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
   run.out = arguments.out.empty() ? default_out(arguments.data.front()) : Path(arguments.out);
   run.options = arguments.options;
   check_options(run.options);
-  check_given_sizes(run.options, executor.threads());
+  check_given_sizes(run.options, executor.threads(), free_memory());
+  if (arguments.memory > 0)
+    check_given_sizes(run.options, executor.threads(), asked_memory(arguments.memory, executor.threads()));
 
   run.checkpoint = find_checkpoint(run.out, &run.damaged);
   Json stored;
@@ -153,36 +218,17 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
               run.out.string());
   }
 
-  const std::vector<Document> documents =
-      read_documents({arguments.data.begin(), arguments.data.end()}, &run.skipped_empty);
-  const TextFacts facts = text_facts(documents);
-  choose_tokenizer(run.options, facts);
-  check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
-            "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
-            run.options.vocab, run.options.tokenizer);
-  run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, documents));
-  choose_context(run.options, facts);
-  run.corpus = tokenize(documents, *run.tokenizer, run.options.val_fraction, run.options.context);
-  run.first_word = first_word(documents.front().text);
-
-  run.machine = measure_machine(executor);
-  RunFacts run_facts{.vocabulary = run.tokenizer->vocabulary(),
-                     .train_tokens = static_cast<int64_t>(run.corpus.train.size()),
-                     .validation_tokens = static_cast<int64_t>(run.corpus.validation.size()),
-                     .gflops = run.machine.matmul_gflops,
-                     .total_tokens = arguments.tokens};
-  if (arguments.hours > 0) run_facts.seconds = 3600 * arguments.hours;
-  if (!run.checkpoint) {
-    choose_sizes(run.options, run_facts);
-    check_use(run.options.min_learning_rate <= run.options.learning_rate,
-              "--min-learning-rate {} is above --learning-rate {}; give a smaller one",
-              run.options.min_learning_rate, run.options.learning_rate);
-    check_use(run.options.warmup < run.options.steps || run.options.warmup == 0,
-              "--warmup {}: the run has {} steps and would end before it; give a smaller one",
-              run.options.warmup, run.options.steps);
+  read_text(arguments, run);
+  measure(arguments, run, executor);
+  if (!run.checkpoint) choose_options(run);
+  run.config = model_config(run.options, run.facts.vocabulary).resolved();
+  if (run.checkpoint && arguments.memory > 0 && !arguments.given.contains("checkpointing")) {
+    run.options.checkpointing.clear();
+    choose_memory(run.options, run.config, run.facts, /*divide_batch=*/false);
   }
-  run.config = model_config(run.options, run.tokenizer->vocabulary()).resolved();
-  check_memory(run.config, run.options, executor.threads());
+  run.process_bytes = process_bytes(run.facts.threads);
+  check_asked_memory(arguments, run);
+  check_memory(run.config, run.options, run.facts.threads, free_memory());
 
   Json identity = make_identity(arguments, run);
   if (run.checkpoint) {
@@ -190,6 +236,22 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
     for (const char* name : {"tokens", "hours"}) identity[name] = stored.value(name, Json(0));
   }
   run.identity = to_text(identity);
+  return run;
+}
+
+TrainRun prepare_plan(const TrainArguments& arguments, Executor& executor) {
+  TrainRun run;
+  run.options = arguments.options;
+  check_options(run.options);
+  if (arguments.data.empty())
+    assume_text(arguments, run);
+  else
+    read_text(arguments, run);
+  measure(arguments, run, executor);
+  choose_options(run);
+  run.config = model_config(run.options, run.facts.vocabulary).resolved();
+  run.process_bytes = process_bytes(run.facts.threads);
+  check_asked_memory(arguments, run);
   return run;
 }
 

@@ -11,6 +11,7 @@
 #include "tril/data/documents.h"
 #include "tril/text/tokenizer.h"
 #include "tril/train/checkpoint.h"
+#include "tril/train/defaults.h"
 
 namespace tril::cli {
 
@@ -24,8 +25,12 @@ struct TrainRun {
   TrainOptions options;  // resolved
   TransformerConfig config;
   std::unique_ptr<Tokenizer> tokenizer;
+  bool has_text = false;
   Corpus corpus;
   MachineFacts machine;
+  RunFacts facts;  // what the options were chosen by
+  SizeLimit limit = SizeLimit::kGiven;
+  int64_t process_bytes = 0;         // of this process before the trainer exists
   std::string first_word;            // of the text, to show a command that generates
   std::string identity;              // JSON: options, fingerprints of data and tokenizer; kept in checkpoints
   std::optional<Path> checkpoint;    // to resume from
@@ -36,5 +41,8 @@ struct TrainRun {
 
 // Throws kUse / kData: unreadable text, impossible sizes, a folder that holds another run.
 TrainRun prepare_run(const TrainArguments& arguments, Executor& executor);
+// The same run without a folder, and perhaps without a text: then with the vocabulary that is given, or the
+// preset's, or an assumed one. Not compared with the memory that is free.
+TrainRun prepare_plan(const TrainArguments& arguments, Executor& executor);
 
 }  // namespace tril::cli

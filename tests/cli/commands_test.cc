@@ -171,7 +171,7 @@ TEST_F(Commands, HelpShowsExamplesFirst) {
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("tril train book.txt"), std::string::npos);
   for (const char* command :
-       {"train", "generate", "attention", "plot", "info", "logits", "corpus", "doctor", "bench"}) {
+       {"train", "plan", "generate", "attention", "plot", "info", "logits", "corpus", "doctor", "bench"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command), std::string::npos) << command;
     const Result own = run({command, "--help"});
     EXPECT_EQ(own.code, 0);

@@ -25,6 +25,7 @@ namespace tril::cli_testing {
 struct Result {
   int code = -1;  // 1000 + signal if a signal ended the child
   std::string out, err;
+  int64_t peak_bytes = 0;  // of its resident memory
 };
 
 struct RunOptions {
@@ -119,7 +120,9 @@ inline Result run_tril(const std::vector<std::string>& arguments, const RunOptio
   for (const pollfd& pipe : pipes)
     if (pipe.fd >= 0) ::close(pipe.fd);
   int status = 0;
-  ::waitpid(child, &status, 0);
+  rusage usage = {};
+  ::wait4(child, &status, 0, &usage);
+  result.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   return result;
 }

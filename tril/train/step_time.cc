@@ -5,13 +5,15 @@
 namespace tril {
 namespace {
 
+// Of the speed of a large square product: other shapes and two threads.
+constexpr double kProductSpeed = 0.95;
 // Operations of a large product that take as long as ...
 constexpr double kNormElement = 340;        // both norms of a block, forward, again, and backward
 constexpr double kActivationElement = 130;  // the MLP's activation, forward and backward
 constexpr double kDropoutElement = 220;     // two sites of a block, forward and backward
-constexpr double kLossElement = 100;        // a logit
-constexpr double kOptimizerElement = 130;   // a parameter's update and its part of the gradient norm
-constexpr double kGradientElement = 60;     // a parameter's gradient, read and written by a micro-batch
+constexpr double kLossElement = 220;        // a logit, and its way to memory and back
+constexpr double kOptimizerElement = 120;   // a parameter's update and its part of the gradient norm
+constexpr double kGradientElement = 40;     // a parameter's gradient, read and written by a micro-batch
 // Half of attention's full speed is reached at this many tokens; heads are as wide as a vector at least.
 constexpr double kHalfTime = 100, kAttentionSpeed = 0.7;
 constexpr int64_t kVector = 16;
