@@ -150,6 +150,111 @@ TEST(AdamW, SpecialGradients) {
   });
 }
 
+TEST(AdamW, AveragesTheWeights) {
+  for_each_target([] {
+    SerialExecutor serial;
+    constexpr size_t kCount = 71;
+    const std::vector<float> g = random_floats(2, kCount), start = random_floats(3, kCount);
+    Parameter plain(kCount), averaged(kCount);
+    plain.step(serial, kStep, g);
+    Guarded average(start, 5), gradients(g, 2);
+    AdamWStep s = kStep;
+    s.averaging = 0.25f;
+    adamw_range(adamw_factors(s), {kCount, averaged.w.data(), gradients.data(), averaged.m.data(),
+                                   averaged.v.data(), average.data()});
+    average.expect_intact("average");
+    expect_same_bits("w", averaged.w.span(), plain.w.span());
+    for (size_t i = 0; i < kCount; ++i)
+      EXPECT_FLOAT_EQ(average.span()[i], start[i] + 0.25f * (plain.w.span()[i] - start[i])) << i;
+  });
+}
+
+// One parameter whose moments are stored as bfloat16.
+struct HalfParameter {
+  explicit HalfParameter(size_t count) : w(random_floats(1, count)), m(count), v(count) {}
+  // In ranges of this length.
+  void step(const AdamWStep& s, std::vector<float> g, size_t range = 1 << 20, uint64_t key = 7) {
+    for (size_t i = 0; i < w.size(); i += range) {
+      const auto n = static_cast<int64_t>(std::min(range, w.size() - i));
+      adamw_range(adamw_factors(s),
+                  AdamWRange<Bfloat16>{n, w.data() + i, g.data() + i, m.data() + i, v.data() + i, nullptr},
+                  {key, 3, i});
+    }
+    testing::expect_all_zero("gradients", g);
+  }
+  std::vector<float> w;
+  std::vector<Bfloat16> m, v;
+};
+
+TEST(AdamWInHalves, ComputesInFloatsAndRoundsAfterwards) {
+  for_each_target([] {
+    SerialExecutor serial;
+    for (const size_t count : {1u, 7u, 64u, 333u}) {
+      const std::vector<float> g = random_floats(2, count);
+      HalfParameter half(count);
+      Parameter whole(count);
+      for (int64_t t = 1; t <= 3; ++t) {
+        AdamWStep s = kStep;
+        s.step = t;
+        whole.step(serial, s, g);
+        half.step(s, g);
+        if (count > 1) expect_same_bits("w", half.w, whole.w.span());
+        for (size_t i = 0; i < count; ++i) {
+          EXPECT_EQ(half.m[i].bits, to_bfloat16(whole.m.span()[i]).bits) << i;
+          const float v = whole.v.span()[i], stored = to_float(half.v[i]);
+          const uint32_t below = std::bit_cast<uint32_t>(v) >> 16;
+          EXPECT_TRUE(half.v[i].bits == below || half.v[i].bits == below + 1) << v << " " << stored;
+          whole.m.data()[i] = to_float(half.m[i]);
+          whole.v.data()[i] = stored;
+        }
+      }
+    }
+  });
+}
+
+TEST(AdamWInHalves, DoesNotDependOnHowItIsCut) {
+  for_each_target([] {
+    const std::vector<float> g = random_floats(2, 1001);
+    HalfParameter once(1001), pieces(1001), other(1001);
+    once.step(kStep, g);
+    pieces.step(kStep, g, 77);
+    other.step(kStep, g, 77, /*key=*/8);
+    expect_same_bits("w", once.w, pieces.w);
+    int differ = 0;
+    for (size_t i = 0; i < 1001; ++i) {
+      EXPECT_EQ(once.m[i].bits, pieces.m[i].bits);
+      EXPECT_EQ(once.v[i].bits, pieces.v[i].bits);
+      differ += once.v[i].bits != other.v[i].bits;
+    }
+    EXPECT_GT(differ, 200);  // other draws, other roundings
+  });
+}
+
+// Why v is rounded at random: its gradients shrink to a tenth, and v should follow to a hundredth. A step
+// changes v by at most a thousandth of itself, less than half of bfloat16's last place, so that rounding to
+// the nearest leaves it where it was.
+TEST(AdamWInHalves, VFollowsGradientsThatShrink) {
+  constexpr size_t kCount = 4096;
+  AdamWStep s = kStep;
+  s.beta2 = 0.999f;
+  s.gradient_scale = 1;
+  HalfParameter half(kCount);
+  std::fill(half.v.begin(), half.v.end(), to_bfloat16(1));
+  const std::vector<float> g(kCount, 0.1f);
+  float nearest = 1;
+  double exact = 1;
+  for (uint64_t t = 0; t < 3000; ++t) {
+    half.step(s, g, 1 << 20, t);
+    exact = 0.999 * exact + 0.001 * 0.01;
+    nearest = to_float(to_bfloat16(0.999f * nearest + 0.001f * 0.01f));
+  }
+  EXPECT_EQ(nearest, 1);
+  double mean = 0;
+  for (const Bfloat16& v : half.v) mean += to_float(v) / kCount;
+  EXPECT_NEAR(exact, 0.059, 0.001);
+  EXPECT_NEAR(mean / exact, 1, 0.02);
+}
+
 double sum_of_squares_of(Executor& executor, const std::vector<float>& x) {
   const auto count = static_cast<int64_t>(x.size());
   std::vector<double> partials(static_cast<size_t>(sum_of_squares_partials(count)), kNan);

@@ -8,53 +8,62 @@
 #define HWY_TARGET_INCLUDE "tril/kernels/adamw.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "tril/kernels/rows-inl.h"
-
-#ifndef TRIL_KERNELS_ADAMW_FACTORS_
-#define TRIL_KERNELS_ADAMW_FACTORS_
-namespace tril {
-namespace {
-
-// The constants of one step, rounded to float once.
-struct AdamWFactors {
-  float gradient_scale;
-  float beta1, one_minus_beta1;
-  float beta2, one_minus_beta2;
-  float step_size;        // learning rate / (1 - beta1^t)
-  float inverse_sqrt_c2;  // 1 / sqrt(1 - beta2^t)
-  float epsilon;
-  float decay;  // learning rate * weight decay
-};
-
-}  // namespace
-}  // namespace tril
-#endif
+#include "tril/kernels/bfloat16-inl.h"
+#include "tril/kernels/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::HWY_NAMESPACE {
 namespace {
 
-void adamw_chunk(const AdamWFactors& f, size_t count, float* weights, float* gradients, float* first,
-                 float* second) {
+template <bool kAverage>
+HWY_INLINE void update_elements(const AdamWFactors& f, size_t count, const AdamWRange<float>& range) {
   const FloatTag d;
   const FloatVector scale = hn::Set(d, f.gradient_scale);
   const FloatVector beta1 = hn::Set(d, f.beta1), rest1 = hn::Set(d, f.one_minus_beta1);
   const FloatVector beta2 = hn::Set(d, f.beta2), rest2 = hn::Set(d, f.one_minus_beta2);
   const FloatVector step_size = hn::Set(d, f.step_size), decay = hn::Set(d, f.decay);
   const FloatVector inverse = hn::Set(d, f.inverse_sqrt_c2), epsilon = hn::Set(d, f.epsilon);
+  const FloatVector averaging = hn::Set(d, f.averaging);
   for_each_vector(count, [&](size_t i, auto access) HWY_ATTR {
-    const FloatVector g = hn::Mul(access.load(gradients + i), scale);
-    const FloatVector m = hn::MulAdd(beta1, access.load(first + i), hn::Mul(rest1, g));
-    const FloatVector v = hn::MulAdd(beta2, access.load(second + i), hn::Mul(hn::Mul(rest2, g), g));
+    const FloatVector g = hn::Mul(access.load(range.gradients + i), scale);
+    const FloatVector m = hn::MulAdd(beta1, access.load(range.m + i), hn::Mul(rest1, g));
+    const FloatVector v = hn::MulAdd(beta2, access.load(range.v + i), hn::Mul(hn::Mul(rest2, g), g));
     const FloatVector denominator = hn::MulAdd(hn::Sqrt(v), inverse, epsilon);
-    const FloatVector w = access.load(weights + i);
+    const FloatVector w = access.load(range.weights + i);
     // Decay and update leave w in one subtraction: 1 - lr * decay would round away a small decay.
     const FloatVector change = hn::MulAdd(decay, w, hn::Div(hn::Mul(step_size, m), denominator));
-    access.store(hn::Sub(w, change), weights + i);
-    access.store(m, first + i);
-    access.store(v, second + i);
-    access.store(hn::Zero(d), gradients + i);
+    const FloatVector updated = hn::Sub(w, change);
+    access.store(updated, range.weights + i);
+    access.store(m, range.m + i);
+    access.store(v, range.v + i);
+    access.store(hn::Zero(d), range.gradients + i);
+    if constexpr (kAverage) {
+      const FloatVector average = access.load(range.average + i);
+      access.store(hn::MulAdd(averaging, hn::Sub(updated, average), average), range.average + i);
+    }
   });
+}
+
+void adamw_floats(const AdamWFactors& f, size_t count, const AdamWRange<float>& range) {
+  if (range.average != nullptr)
+    update_elements<true>(f, count, range);
+  else
+    update_elements<false>(f, count, range);
+}
+
+// A few elements at a time, whose moments are floats on the stack meanwhile.
+void adamw_halves(const AdamWFactors& f, const AdamWRange<Bfloat16>& range, const RandomWords& rounding) {
+  const auto all = static_cast<size_t>(range.count);
+  for_each_words(rounding.key, rounding.substream, rounding.first, all,
+                 [&](size_t i, size_t count, const uint32_t* words) HWY_ATTR {
+                   HWY_ALIGN float m[kWords], v[kWords];
+                   floats_of(count, range.m + i, m);
+                   floats_of(count, range.v + i, v);
+                   float* const average = range.average != nullptr ? range.average + i : nullptr;
+                   adamw_floats(f, count, {0, range.weights + i, range.gradients + i, m, v, average});
+                   round_to_nearest(count, m, range.m + i);
+                   round_stochastically(count, words, v, range.v + i);
+                 });
 }
 
 double sum_of_squares_chunk(size_t count, const float* x) {
@@ -85,12 +94,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tril {
 
-HWY_EXPORT(adamw_chunk);
+HWY_EXPORT(adamw_floats);
+HWY_EXPORT(adamw_halves);
 HWY_EXPORT(sum_of_squares_chunk);
 
-namespace {
-
-AdamWFactors factors(const AdamWStep& s) {
+AdamWFactors adamw_factors(const AdamWStep& s) {
   const double lr = s.learning_rate, b1 = s.beta1, b2 = s.beta2;
   const double t = static_cast<double>(s.step);
   const auto f = [](double x) { return static_cast<float>(x); };
@@ -102,26 +110,36 @@ AdamWFactors factors(const AdamWStep& s) {
           f(lr / (1.0 - std::pow(b1, t))),
           f(1.0 / std::sqrt(1.0 - std::pow(b2, t))),
           s.epsilon,
-          f(lr * s.weight_decay)};
+          f(lr * s.weight_decay),
+          s.averaging};
 }
 
-}  // namespace
+void adamw_range(const AdamWFactors& factors, const AdamWRange<float>& range) {
+  HWY_DYNAMIC_DISPATCH(adamw_floats)(factors, static_cast<size_t>(range.count), range);
+}
+
+void adamw_range(const AdamWFactors& factors, const AdamWRange<Bfloat16>& range,
+                 const RandomWords& rounding) {
+  HWY_DYNAMIC_DISPATCH(adamw_halves)(factors, range, rounding);
+}
 
 void adamw(Executor& executor, const AdamWStep& step, int64_t count, float* weights, float* gradients,
            float* m, float* v) {
-  const AdamWFactors f = factors(step);
+  const AdamWFactors factors = adamw_factors(step);
   parallel_for(executor, count, kChunkElements, [&](int64_t begin, int64_t end, int) {
-    HWY_DYNAMIC_DISPATCH(adamw_chunk)
-    (f, static_cast<size_t>(end - begin), weights + begin, gradients + begin, m + begin, v + begin);
+    adamw_range(factors, {end - begin, weights + begin, gradients + begin, m + begin, v + begin, nullptr});
   });
+}
+
+double sum_of_squares(int64_t count, const float* x) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares_chunk)(static_cast<size_t>(count), x);
 }
 
 int64_t sum_of_squares_partials(int64_t count) { return divide_up(count, kChunkElements); }
 
 void sum_of_squares(Executor& executor, int64_t count, const float* x, double* partial_sums, double* sum) {
   parallel_for(executor, count, kChunkElements, [&](int64_t begin, int64_t end, int) {
-    partial_sums[begin / kChunkElements] =
-        HWY_DYNAMIC_DISPATCH(sum_of_squares_chunk)(static_cast<size_t>(end - begin), x + begin);
+    partial_sums[begin / kChunkElements] = sum_of_squares(end - begin, x + begin);
   });
   executor.run(1, [&](int64_t, int) {
     double total = 0;
