@@ -106,6 +106,7 @@ void Linear::visit(const std::string& prefix, ParameterVisitor visit, std::vecto
          .shape = {config_.out, config_.in},
          .init_std = config_.init_std,
          .decay = true,
+         .hidden = true,
          .parts = std::move(parts)},
         weight);
   if (config_.bias) visit({.name = prefix + "bias", .shape = {config_.out}}, bias);

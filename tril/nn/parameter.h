@@ -24,6 +24,7 @@ struct ParameterInfo {
   float init_std = 0;    // normal with this standard deviation ...
   float init_value = 0;  // ... around this value
   bool decay = false;    // weight decay applies: matrices only
+  bool hidden = false;   // a matrix from hidden features to hidden features: no embedding, no head
   std::vector<ParameterPart> parts;
 };
 
