@@ -136,7 +136,8 @@ void cross_entropy_bench(benchmark::State& state) {
   std::vector<float> logits = numbers(rows * vocabulary), losses(rows);
   const std::vector<int32_t> targets = indices(rows, vocabulary);
   for (auto _ : state)
-    cross_entropy(pool(), rows, vocabulary, logits.data(), targets.data(), nullptr, 1e-3f, 0, losses.data());
+    cross_entropy(pool(), rows, vocabulary, logits.data(), targets.data(), nullptr, 1e-3f, 0, 0,
+                  losses.data());
   report(state, rows * vocabulary, 8);
 }
 

@@ -124,7 +124,7 @@ void check_cross_entropy(Executor& executor, Checks& checks) {
   std::vector<int32_t> targets(static_cast<size_t>(rows));
   const RandomStream random(1, "doctor targets");
   for (size_t r = 0; r < targets.size(); ++r) targets[r] = static_cast<int32_t>(random.below(r, 301));
-  cross_entropy(executor, rows, vocabulary, logits.data(), targets.data(), nullptr, 1.0f / 19, 0,
+  cross_entropy(executor, rows, vocabulary, logits.data(), targets.data(), nullptr, 1.0f / 19, 0, 0,
                 losses.data());
   std::vector<double> want_loss(losses.size()), want_d(start.size());
   for (int64_t r = 0; r < rows; ++r) {

@@ -28,28 +28,30 @@ template <class T>
 struct Expected {
   std::vector<T> losses, gradients;
   Expected(const std::vector<float>& logits, size_t vocabulary, const std::vector<int32_t>& targets,
-           float scale, float z_loss) {
+           float scale, float z_loss, float smoothing) {
     for (size_t n = 0; n < targets.size(); ++n) {
       const std::vector<T> row(logits.begin() + n * vocabulary, logits.begin() + (n + 1) * vocabulary);
       const auto target = static_cast<size_t>(targets[n]);
       losses.push_back(reference::cross_entropy_loss(row, target));
-      const auto g = reference::cross_entropy_gradient(row, target, T(scale), T(z_loss));
+      const auto g = reference::cross_entropy_gradient(row, target, T(scale), T(z_loss), T(smoothing));
       gradients.insert(gradients.end(), g.begin(), g.end());
     }
   }
 };
 
-void expect_right(Executor& executor, size_t rows, size_t vocabulary, double std_dev, float z_loss = 0) {
+void expect_right(Executor& executor, size_t rows, size_t vocabulary, double std_dev, float z_loss = 0,
+                  float smoothing = 0) {
   SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(vocabulary));
   const std::vector<float> x = random_floats(vocabulary, rows * vocabulary, std_dev);
   const std::vector<int32_t> targets = random_targets(vocabulary, rows, vocabulary);
   const float scale = 1.0f / static_cast<float>(rows);
-  const Expected<double> exact(x, vocabulary, targets, scale, z_loss);
-  const Expected<float> naive(x, vocabulary, targets, scale, z_loss);
+  const Expected<double> exact(x, vocabulary, targets, scale, z_loss, smoothing);
+  const Expected<float> naive(x, vocabulary, targets, scale, z_loss, smoothing);
   Guarded logits(x, vocabulary % 3), losses(rows), only(rows), unchanged(x, 1);
   const auto n = static_cast<int64_t>(rows), v = static_cast<int64_t>(vocabulary);
-  cross_entropy(executor, n, v, logits.data(), targets.data(), nullptr, scale, z_loss, losses.data());
-  cross_entropy(executor, n, v, unchanged.data(), targets.data(), nullptr, 0, 0, only.data());
+  cross_entropy(executor, n, v, logits.data(), targets.data(), nullptr, scale, z_loss, smoothing,
+                losses.data());
+  cross_entropy(executor, n, v, unchanged.data(), targets.data(), nullptr, 0, 0, smoothing, only.data());
   expect_within_naive("losses", losses.span(), exact.losses, naive.losses, 2, 3 * std_dev);
   expect_within_naive("gradients", logits.span(), exact.gradients, naive.gradients, 3);
   testing::expect_same_bits("losses alone", only.span(), losses.span());
@@ -74,6 +76,42 @@ TEST(CrossEntropyReference, GradientOfTheZLossIsTheComplexStep) {
         return 0.25 * (reference::cross_entropy_loss(z, size_t{3}) + 0.1 * log_z * log_z);
       },
       x, reference::cross_entropy_gradient(x, 3, 0.25, 0.1));
+}
+
+TEST(CrossEntropyReference, GradientOfSmoothedLabelsIsTheComplexStep) {
+  const std::vector<double> x = convert<double>(random_floats(3, 11, 2));
+  testing::expect_complex_step(
+      "dlogits",
+      [](const std::vector<Complex>& z) {
+        Complex mean = 0.0;
+        for (size_t v = 0; v < 11; ++v) mean += reference::cross_entropy_loss(z, v) / 11.0;
+        return 0.25 * (0.8 * reference::cross_entropy_loss(z, size_t{3}) + 0.2 * mean);
+      },
+      x, reference::cross_entropy_gradient(x, 3, 0.25, 0.0, 0.2));
+}
+
+TEST(CrossEntropy, LabelSmoothing) {
+  for_each_target([] {
+    SerialExecutor serial;
+    for (const size_t v : {2u, 17u, 65u, 1000u}) {
+      expect_right(serial, 5, v, 1.5, 0, 0.1f);
+      expect_right(serial, 5, v, 1.5, 0.02f, 0.3f);
+    }
+  });
+}
+
+// A sure prediction is pushed back, by exactly what its excess over 1 - s + s / V is.
+TEST(CrossEntropy, SmoothedLabelsPushASurePredictionBack) {
+  for_each_target([] {
+    SerialExecutor serial;
+    std::vector<float> x = {90, 0, 0, 0};
+    const int32_t target = 0;
+    float loss = kNan;
+    cross_entropy(serial, 1, 4, x.data(), &target, nullptr, 1, 0, 0.2f, &loss);
+    EXPECT_FLOAT_EQ(x[0], 0.15f);
+    for (size_t v = 1; v < 4; ++v) EXPECT_FLOAT_EQ(x[v], -0.05f);
+    EXPECT_LT(loss, 1e-30f);
+  });
 }
 
 TEST(CrossEntropy, ZLoss) {
@@ -113,7 +151,7 @@ TEST(CrossEntropy, SameBitsOnAnyNumberOfThreads) {
   testing::expect_same_for_any_threads("cross-entropy", [](Executor& executor) {
     std::vector<float> all = random_floats(1, 301 * 307), losses(301);
     const std::vector<int32_t> targets = random_targets(1, 301, 307);
-    cross_entropy(executor, 301, 307, all.data(), targets.data(), nullptr, 1e-2f, 0, losses.data());
+    cross_entropy(executor, 301, 307, all.data(), targets.data(), nullptr, 1e-2f, 0, 0, losses.data());
     all.insert(all.end(), losses.begin(), losses.end());
     return all;
   });
@@ -126,11 +164,12 @@ TEST(CrossEntropy, MaskedRowsContributeExactlyZero) {
     const std::vector<float> x = random_floats(1, kRows * kVocabulary);
     std::vector<float> masked = x, plain = x, masked_losses(kRows), losses(kRows);
     std::vector<int32_t> targets = random_targets(1, kRows, kVocabulary);
-    cross_entropy(serial, kRows, kVocabulary, plain.data(), targets.data(), nullptr, 0.5f, 0, losses.data());
+    cross_entropy(serial, kRows, kVocabulary, plain.data(), targets.data(), nullptr, 0.5f, 0, 0,
+                  losses.data());
     const std::vector<uint8_t> mask = {1, 0, 1, 0, 0, 1};
     targets[1] = -100;                   // what data loaders put on padding
     masked[3 * kVocabulary + 2] = kNan;  // not even a NaN leaves a masked row
-    cross_entropy(serial, kRows, kVocabulary, masked.data(), targets.data(), mask.data(), 0.5f, 0,
+    cross_entropy(serial, kRows, kVocabulary, masked.data(), targets.data(), mask.data(), 0.5f, 0, 0,
                   masked_losses.data());
     for (size_t n = 0; n < kRows; ++n) {
       EXPECT_EQ(masked_losses[n], mask[n] ? losses[n] : 0.0f);
@@ -148,7 +187,7 @@ TEST(CrossEntropy, TargetOutOfRangeIsNanAndWritesNothingOutside) {
     for (const int32_t bad : {-1, 17, 1000000, std::numeric_limits<int32_t>::min()}) {
       Guarded logits(random_floats(1, 3 * 17)), losses(3);
       const int32_t targets[] = {5, bad, 16};
-      cross_entropy(serial, 3, 17, logits.data(), targets, nullptr, 1.0f, 0, losses.data());
+      cross_entropy(serial, 3, 17, logits.data(), targets, nullptr, 1.0f, 0, 0, losses.data());
       EXPECT_TRUE(std::isfinite(losses.span()[0]));
       EXPECT_TRUE(std::isnan(losses.span()[1]));
       EXPECT_TRUE(std::isfinite(losses.span()[2]));
@@ -163,7 +202,7 @@ float loss_of(std::vector<float> logits, int32_t target, std::vector<float>* gra
   SerialExecutor serial;
   float loss = kNan;
   cross_entropy(serial, 1, static_cast<int64_t>(logits.size()), logits.data(), &target, nullptr,
-                gradient != nullptr ? 1.0f : 0.0f, 0, &loss);
+                gradient != nullptr ? 1.0f : 0.0f, 0, 0, &loss);
   if (gradient != nullptr) *gradient = logits;
   return loss;
 }
@@ -205,7 +244,7 @@ TEST(CrossEntropy, SurePredictionKeepsItsSmallLossAndGradient) {
 
 TEST(CrossEntropy, DryExecutorTouchesNothing) {
   DryExecutor dry(2);
-  cross_entropy(dry, 100, 50304, nullptr, nullptr, nullptr, 1.0f, 0, nullptr);
+  cross_entropy(dry, 100, 50304, nullptr, nullptr, nullptr, 1.0f, 0, 0, nullptr);
 }
 
 }  // namespace

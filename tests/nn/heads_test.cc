@@ -192,7 +192,7 @@ double loss_of_copying_two_tokens(int64_t heads, int64_t head_size) {
     const float counted = 2 * b * (t - 2);
     attention.forward(session.context(), x, y, session.state());
     readout.forward(context, y.reshape({n, c}), logits);
-    cross_entropy(pool, 2 * n, v, logits.f32(), targets.data(), mask.data(), 1 / counted, 0, losses.f32());
+    cross_entropy(pool, 2 * n, v, logits.f32(), targets.data(), mask.data(), 1 / counted, 0, 0, losses.f32());
     readout.backward(context, y.reshape({n, c}), logits, dy.reshape({n, c}));
     attention.backward(session.context(), x, dy, dx, session.state());
     int64_t at = 0;

@@ -44,7 +44,7 @@ std::vector<Case> cases() {
   everything.parallel_residual = true;
   everything.tied_head = false, everything.lm_head_bias = true;
   everything.qkv_bias = everything.projection_bias = everything.mlp_bias = everything.norm_bias = true;
-  everything.logit_softcap = 3, everything.z_loss = 0.1f;
+  everything.logit_softcap = 3, everything.z_loss = 0.1f, everything.label_smoothing = 0.2f;
   TransformerConfig alibi = classic;
   alibi.heads = 4;
   alibi.attention.positions = Positions::kAlibi;
@@ -113,7 +113,7 @@ TEST_P(TransformerCase, LogitsMatchReference) {
 TEST_P(TransformerCase, GradientsMatchComplexStep) {
   Model model(GetParam().config);
   RandomBatch data = batch_of(GetParam(), 5, 2);
-  const double z_loss = GetParam().config.z_loss;
+  const double z_loss = GetParam().config.z_loss, smoothing = GetParam().config.label_smoothing;
   ThreadPool pool(2);
   Session session(model.transformer, pool, 2, 5);
   model.transformer.forward_backward(session.context(), data.batch, session.state());
@@ -134,11 +134,12 @@ TEST_P(TransformerCase, GradientsMatchComplexStep) {
       complex_values[name][i] += std::complex<double>(0, 1e-30);
       dual_values[name][i].slope = 1;
       exact.push_back(ReferenceTransformer<std::complex<double>>(GetParam().config, complex_values)
-                          .loss(data.batch, z_loss)
+                          .loss(data.batch, z_loss, smoothing)
                           .imag() /
                       1e-30);
-      naive.push_back(
-          ReferenceTransformer<Dual<float>>(GetParam().config, dual_values).loss(data.batch, z_loss).slope);
+      naive.push_back(ReferenceTransformer<Dual<float>>(GetParam().config, dual_values)
+                          .loss(data.batch, z_loss, smoothing)
+                          .slope);
       complex_values[name][i] = before;
       dual_values[name][i].slope = 0;
     }

@@ -35,13 +35,15 @@ T log_partition(const std::vector<T>& logits) {
   return cross_entropy_loss(logits, 0) + logits[0];
 }
 
-// Of cross-entropy and z_loss log^2 Z.
+// Of cross-entropy with smoothed labels and z_loss log^2 Z.
 template <class T>
-std::vector<T> cross_entropy_gradient(const std::vector<T>& logits, size_t target, T scale, T z_loss = T(0)) {
+std::vector<T> cross_entropy_gradient(const std::vector<T>& logits, size_t target, T scale, T z_loss = T(0),
+                                      T smoothing = T(0)) {
   std::vector<T> out = softmax(logits);
   const T pull = T(1) + T(2) * z_loss * log_partition(logits);
   for (T& x : out) x *= pull;
-  out[target] -= T(1);
+  out[target] -= T(1) - smoothing;
+  for (T& x : out) x -= smoothing / static_cast<T>(static_cast<double>(out.size()));
   for (T& x : out) x *= scale;
   return out;
 }

@@ -64,8 +64,9 @@ class ReferenceTransformer {
     return out;
   }
 
-  // Mean cross-entropy over the counted targets; `z_loss` times the square of log Z added to each.
-  T loss(const Batch& batch, double z_loss = 0) const {
+  // Mean cross-entropy over the counted targets, of labels smoothed by `smoothing`; `z_loss` times the square
+  // of log Z added to each.
+  T loss(const Batch& batch, double z_loss = 0, double smoothing = 0) const {
     using std::exp;
     using std::log;
     const Rows z = logits(batch);
@@ -77,7 +78,8 @@ class ReferenceTransformer {
       T total = 0.0;
       for (const T& v : z[n]) total += exp(v - T(most));
       const T log_z = log(total) + T(most);
-      sum += log_z + T(z_loss) * log_z * log_z - z[n][size(batch.targets[n])];
+      sum += log_z + T(z_loss) * log_z * log_z - T(1 - smoothing) * z[n][size(batch.targets[n])];
+      for (const T& v : z[n]) sum += T(-smoothing / static_cast<double>(z[n].size())) * v;
     }
     return sum / T(static_cast<double>(batch.counted_targets));
   }

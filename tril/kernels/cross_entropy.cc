@@ -17,7 +17,8 @@ namespace {
 
 // One row: the loss is returned; with a gradient_scale the logits become their gradients. Three passes over a
 // row that stays in the cache: max, exp and sum, scale.
-float cross_entropy_row(size_t vocabulary, float* logits, size_t target, float gradient_scale, float z_loss) {
+float cross_entropy_row(size_t vocabulary, float* logits, size_t target, float gradient_scale, float z_loss,
+                        float label_smoothing) {
   const float max = row_max(vocabulary, logits);
   const float target_logit = logits[target];
   const bool gradient = gradient_scale != 0;
@@ -29,10 +30,16 @@ float cross_entropy_row(size_t vocabulary, float* logits, size_t target, float g
   const double distance = double{target_logit} - double{max};
   const double sum = others + std::exp(distance);
   if (gradient) {
-    // p_v (1 + 2 z log Z) - [v = target]
+    // p_v (1 + 2 z log Z) - (1 - s) [v = target] - s / V
     const double pull = z_loss == 0 ? 0 : 2 * double{z_loss} * (std::log(sum) + double{max});
-    scale_row(vocabulary, static_cast<float>(gradient_scale * (1 + pull) / sum), logits);
-    logits[target] = static_cast<float>((pull * std::exp(distance) - others) / sum * gradient_scale);
+    const double smoothing = label_smoothing, share = smoothing / static_cast<double>(vocabulary);
+    const auto factor = static_cast<float>(gradient_scale * (1 + pull) / sum);
+    if (smoothing == 0)
+      scale_row(vocabulary, factor, logits);
+    else
+      scale_and_shift_row(vocabulary, factor, static_cast<float>(-share * gradient_scale), logits);
+    const double own = (pull * std::exp(distance) - others) / sum + (smoothing - share);
+    logits[target] = static_cast<float>(own * gradient_scale);
   } else {
     logits[target] = target_logit;
   }
@@ -50,7 +57,7 @@ HWY_EXPORT(cross_entropy_row);
 
 void cross_entropy(Executor& executor, int64_t rows, int64_t vocabulary, float* logits,
                    const int32_t* targets, const uint8_t* mask, float gradient_scale, float z_loss,
-                   float* losses) {
+                   float label_smoothing, float* losses) {
   parallel_for(executor, rows, rows_per_chunk(vocabulary), [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       float* row = logits + n * vocabulary;
@@ -62,8 +69,9 @@ void cross_entropy(Executor& executor, int64_t rows, int64_t vocabulary, float* 
         if (gradient_scale != 0) std::fill(row, row + vocabulary, value);
         continue;
       }
-      losses[n] = HWY_DYNAMIC_DISPATCH(cross_entropy_row)(
-          static_cast<size_t>(vocabulary), row, static_cast<size_t>(targets[n]), gradient_scale, z_loss);
+      losses[n] = HWY_DYNAMIC_DISPATCH(cross_entropy_row)(static_cast<size_t>(vocabulary), row,
+                                                          static_cast<size_t>(targets[n]), gradient_scale,
+                                                          z_loss, label_smoothing);
     }
   });
 }

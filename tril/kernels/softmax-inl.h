@@ -49,6 +49,13 @@ HWY_INLINE void scale_row(size_t count, float factor, float* x) {
       count, [&](size_t i, auto access) HWY_ATTR { access.store(hn::Mul(access.load(x + i), f), x + i); });
 }
 
+// x = factor x + shift
+HWY_INLINE void scale_and_shift_row(size_t count, float factor, float shift, float* x) {
+  const FloatVector f = hn::Set(FloatTag(), factor), s = hn::Set(FloatTag(), shift);
+  for_each_vector(count, [&](size_t i, auto access)
+                             HWY_ATTR { access.store(hn::MulAdd(access.load(x + i), f, s), x + i); });
+}
+
 }  // namespace tril::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -156,7 +156,7 @@ void Transformer::head_loss(const Context& context, const Batch& batch, State& s
       // logits becomes dlogits = (softmax - onehot) / counted targets
       cross_entropy(context.executor, count, v, logits.f32(), batch.targets + n,
                     batch.loss_mask != nullptr ? batch.loss_mask + n : nullptr, gradient_scale,
-                    config_.z_loss, state.losses.f32() + n);
+                    config_.z_loss, config_.label_smoothing, state.losses.f32() + n);
     }
     if (gradient_scale == 0) continue;
     if (cap > 0) softcap_backward(context.executor, count * v, slopes.f32(), logits.f32(), logits.f32());

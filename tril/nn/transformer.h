@@ -32,10 +32,11 @@ struct TransformerConfig {
   AttentionVariants attention = {};
   float logit_softcap = 0;  // c tanh(logit / c); 0: none
   float dropout = 0;
-  float z_loss = 0;  // in training, see kernels/cross_entropy.h
+  float z_loss = 0;           // in training, see kernels/cross_entropy.h
+  float label_smoothing = 0;  // likewise; config.json does not keep it
   bool operator==(const TransformerConfig&) const = default;
 
-  // Sets the fields that make an architecture, leaving the sizes, dropout and z-loss:
+  // Sets the fields that make an architecture, leaving the sizes, dropout, z-loss and label smoothing:
   //   "gpt"      GPT-2's: layer norm, learned positions, tanh GELU, biases everywhere, tied head
   //   "llama"    Llama's: RMS norm, rotary positions, SwiGLU, no biases; the head tied, as in its small ones
   //   "classic"  the tutorials': layer norm, learned positions, ReLU, bias-free q k v, untied head with bias

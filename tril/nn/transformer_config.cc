@@ -61,7 +61,7 @@ void TransformerConfig::set_architecture(std::string_view name) {
   TransformerConfig c;  // as it stands, GPT-2's
   c.vocabulary = vocabulary, c.context = context, c.channels = channels, c.layers = layers;
   c.heads = heads, c.kv_heads = kv_heads, c.head_size = head_size, c.mlp_hidden = mlp_hidden;
-  c.dropout = dropout, c.z_loss = z_loss;
+  c.dropout = dropout, c.z_loss = z_loss, c.label_smoothing = label_smoothing;
   if (name == "classic") {
     c.activation = Activation::kRelu;
     c.qkv_bias = c.tied_head = false;
@@ -122,6 +122,8 @@ TransformerConfig TransformerConfig::resolved() const {
   }
   check_use(c.z_loss >= 0 && c.z_loss <= 1, "z-loss is {}; it must lie between 0 and 1, such as 1e-4",
             c.z_loss);
+  check_use(c.label_smoothing >= 0 && c.label_smoothing < 1,
+            "label-smoothing is {}; it must be in [0, 1), such as 0.1", c.label_smoothing);
   check_use(c.norm.epsilon >= 1e-12f && c.norm.epsilon <= 0.1f,
             "norm-epsilon is {}; it must lie between 1e-12 and 0.1, such as 1e-5", c.norm.epsilon);
   check_use(!(c.tied_head && c.lm_head_bias),
