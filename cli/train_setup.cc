@@ -85,6 +85,7 @@ void check_same_run(const TrainArguments& arguments, const TrainRun& run, const 
     // Asked for by --resume, a run may be made longer, and one that diverged may go on with other rates.
     const bool longer = difference.name == "steps" && run.options.steps > before.steps;
     const bool rate = difference.name == "learning-rate" || difference.name == "min-learning-rate" ||
+                      difference.name == "schedule" || difference.name == "decay-fraction" ||
                       difference.name == "clip";
     if (!arguments.resume || !(longer || rate))
       differ("--" + difference.name, difference.there, difference.here);

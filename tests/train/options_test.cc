@@ -38,6 +38,60 @@ TEST(Schedule, ConstantStaysAfterTheWarmUp) {
   EXPECT_FLOAT_EQ(learning_rate_at(o, 9), 2e-3f);
 }
 
+TrainOptions schedule(const std::string& name, int64_t warmup, int64_t steps) {
+  TrainOptions o;
+  o.schedule = name;
+  o.learning_rate = 1e-3f;
+  o.min_learning_rate = 2e-4f;
+  o.warmup = warmup;
+  o.steps = steps;
+  return o;
+}
+
+TEST(Schedule, LinearFromTheFirstToTheLastStep) {
+  const TrainOptions o = schedule("linear", 4, 21);  // 16 steps down
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 1), 5e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 4), 1e-3f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 8), 8e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 12), 6e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 20), 2e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 21), 2e-4f);
+}
+
+TEST(Schedule, WsdStaysAndDecaysAtTheEnd) {
+  const TrainOptions o = schedule("wsd", 4, 40);  // the last 8 decay
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 0), 2.5e-4f);
+  for (const int64_t step : {4, 20, 31}) EXPECT_EQ(learning_rate_at(o, step), 1e-3f) << step;
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 32), 9e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 35), 6e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 39), 2e-4f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 50), 2e-4f);
+}
+
+TEST(Schedule, WsdOfAnyFraction) {
+  TrainOptions o = schedule("wsd", 4, 40);
+  o.decay_fraction = 0;
+  EXPECT_EQ(learning_rate_at(o, 39), 1e-3f);
+  o.decay_fraction = 1;  // begins where the warm-up ends: 36 steps, from just below the highest
+  EXPECT_EQ(learning_rate_at(o, 3), 1e-3f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 4), static_cast<float>(1e-3 - 8e-4 / 36));
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 39), 2e-4f);
+  o.decay_fraction = 0.025f;  // the last step alone
+  EXPECT_EQ(learning_rate_at(o, 38), 1e-3f);
+  EXPECT_FLOAT_EQ(learning_rate_at(o, 39), 2e-4f);
+  o.steps = 1, o.warmup = 0, o.decay_fraction = 0.2f;
+  EXPECT_EQ(learning_rate_at(o, 0), 1e-3f);
+}
+
+// What makes a run longer does not change the steps it has made, as long as wsd has not begun to decay.
+TEST(Schedule, MoreStepsLeaveTheStableOnesAsTheyWere) {
+  const TrainOptions o = schedule("wsd", 4, 40), longer = schedule("wsd", 4, 100);
+  for (int64_t step = 0; step < 32; ++step)
+    EXPECT_EQ(learning_rate_at(o, step), learning_rate_at(longer, step)) << step;
+  EXPECT_EQ(learning_rate_at(longer, 79), 1e-3f);
+  EXPECT_FLOAT_EQ(learning_rate_at(longer, 99), 2e-4f);
+}
+
 TEST(Schedule, OneStepAndNoWarmUp) {
   TrainOptions o;
   o.learning_rate = 1e-3f;
@@ -119,7 +173,9 @@ TEST(CheckOptions, NamesTheOptionAndItsValue) {
   expect_contains(message([](TrainOptions& o) { o.layers = -3; }), "--layers is -3");
   expect_contains(message([](TrainOptions& o) { o.accumulate = 0; }), "--accumulate is 0");
   expect_contains(message([](TrainOptions& o) { o.keep = 0; }), "--keep is 0");
-  expect_contains(message([](TrainOptions& o) { o.schedule = "linear"; }), "linear");
+  expect_contains(message([](TrainOptions& o) { o.schedule = "step"; }),
+                  "--schedule is 'step'; give one of cosine, linear, constant, wsd");
+  expect_contains(message([](TrainOptions& o) { o.decay_fraction = 1.5f; }), "--decay-fraction is 1.5");
   expect_contains(message([](TrainOptions& o) { o.val_fraction = 1; }), "--val-fraction is 1");
   EXPECT_NO_THROW(check_options(testing::small_options()));
   EXPECT_NO_THROW(check_options({}));

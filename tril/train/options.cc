@@ -61,6 +61,7 @@ void visit_options(Options& o, Visit&& visit) {
   visit("epsilon", o.epsilon);
   visit("clip", o.clip);
   visit("schedule", o.schedule);
+  visit("decay-fraction", o.decay_fraction);
   visit("decay-all", o.decay_all);
   visit("z-loss", o.z_loss);
   visit("document-mask", o.document_mask);
@@ -105,6 +106,12 @@ void from_json(const Json& json, T& out) {
 
 void check_range(std::string_view name, double value, double low, double high, std::string_view range) {
   check_use(value >= low && value <= high, "--{} is {}; give {}", name, value, range);  // false for NaN
+}
+
+void check_name(std::string_view name, std::string_view value,
+                std::initializer_list<std::string_view> known) {
+  check_use(std::find(known.begin(), known.end(), value) != known.end(), "--{} is '{}'; give one of {}", name,
+            value, fmt::join(known, ", "));
 }
 
 // Options that are "true", "false" or "", and the fields of the model that they set.
@@ -187,8 +194,8 @@ void check_options(const TrainOptions& o) {
   check_range("clip", o.clip, 0, kInfinity, "a positive gradient norm, or 0 for no clipping");
   check_use(o.val_fraction >= 0 && o.val_fraction < 1,
             "--val-fraction is {}; give a number from 0 to below 1", o.val_fraction);
-  check_use(o.schedule == "cosine" || o.schedule == "constant", "--schedule is '{}'; give cosine or constant",
-            o.schedule);
+  check_name("schedule", o.schedule, {"cosine", "linear", "constant", "wsd"});
+  check_range("decay-fraction", o.decay_fraction, 0, 1, "a part of the steps, from 0 to 1");
   for (const Switch& s : kSwitches) {
     const std::string& text = o.*s.option;
     check_use(text.empty() || text == "true" || text == "false", "--{} is '{}'; give true or false", s.name,
@@ -215,12 +222,20 @@ float learning_rate_at(const TrainOptions& o, int64_t step) {
   if (step < o.warmup)
     return static_cast<float>(highest * static_cast<double>(step + 1) / static_cast<double>(o.warmup));
   if (o.schedule == "constant") return o.learning_rate;
-  const int64_t warmup = std::max<int64_t>(o.warmup, 0);
+  // The step that still has the highest rate; the last one has the lowest.
+  int64_t from = std::max<int64_t>(o.warmup, 0);
+  if (o.schedule == "wsd") {
+    const auto decay = static_cast<int64_t>(std::llround(o.decay_fraction * static_cast<double>(o.steps)));
+    if (decay == 0) return o.learning_rate;
+    from = std::max(from, o.steps - decay) - 1;
+  }
   const double lowest = o.min_learning_rate < 0 ? highest / 10 : o.min_learning_rate;
-  const double length = static_cast<double>(std::max<int64_t>(o.steps - 1 - warmup, 1));
-  const double progress = std::clamp(static_cast<double>(step - warmup) / length, 0.0, 1.0);
-  // lr = lowest + (highest - lowest) (1 + cos(pi p)) / 2
-  return static_cast<float>(lowest + (highest - lowest) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+  const double length = static_cast<double>(std::max<int64_t>(o.steps - 1 - from, 1));
+  const double progress = std::clamp(static_cast<double>(step - from) / length, 0.0, 1.0);
+  // lr = lowest + (highest - lowest) (1 + cos(pi p)) / 2, or lowest + (highest - lowest) (1 - p)
+  const double left =
+      o.schedule == "cosine" ? 0.5 * (1 + std::cos(std::numbers::pi * progress)) : 1 - progress;
+  return static_cast<float>(lowest + (highest - lowest) * left);
 }
 
 TransformerConfig model_config(const TrainOptions& o, int64_t vocabulary) {

@@ -38,7 +38,8 @@ struct TrainOptions {
   int64_t warmup = -1;                              // < 0: chosen
   float z_loss = 0;
   float weight_decay = 0.1f, beta1 = 0.9f, beta2 = 0.99f, epsilon = 1e-8f, clip = 1.0f;  // clip 0: none
-  std::string schedule = "cosine";                                                       // or "constant"
+  std::string schedule = "cosine";  // or "linear", "constant", "wsd"
+  float decay_fraction = 0.2f;      // of the steps, at the end, in which wsd lowers the rate
   bool decay_all = false;      // weight decay on every parameter, as plain PyTorch AdamW does it
   bool document_mask = false;  // tokens see their own document alone, and its positions start at 0
   double val_fraction = 0.1;
@@ -51,9 +52,16 @@ struct TrainOptions {
 // Throws kUse naming the option, its value and what is possible. Zeros that mean "choose" pass.
 void check_options(const TrainOptions& options);
 
-// The cosine or constant schedule with linear warm-up: the rate of step 0, 1, ...
-//   warm-up: learning_rate * (step + 1) / warmup;  then cosine from learning_rate to min_learning_rate at the
-//   last step.
+// The rate of step 0, 1, ...: warm-up, learning_rate * (step + 1) / warmup, and then
+//   cosine    half a cosine from learning_rate to min_learning_rate, which the last step has
+//   linear    a straight line between the same
+//   constant  learning_rate
+//   wsd       learning_rate, and over the last decay_fraction of the steps (none of them of the warm-up) a
+//             straight line down to min_learning_rate. Hu et al. "MiniCPM" (2024), section 4; the line:
+//             Hagele et al. (2024). Before the decay the rate does not depend on the number of steps: a run
+//             stopped there and made longer is the longer run, bit for bit.
+// A rate depends on the options and the step alone: a run that goes on with more steps follows the schedule
+// of the longer run from there.
 float learning_rate_at(const TrainOptions& options, int64_t step);
 
 // The model these options describe, with zeros where sizes are still to be chosen.
