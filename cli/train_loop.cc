@@ -86,6 +86,7 @@ class Loop {
   void save() {
     flush_log();
     trainer_.save(run_.out, run_.identity);  // refuses weights that are not finite
+    const AveragedWeights averaged = trainer_.averaged_weights();
     save_model_folder(run_.out, run_.config, trainer_.parameters(), *run_.tokenizer);
     saved_step_ = trainer_.steps_done();
   }
@@ -115,6 +116,7 @@ class Loop {
     Utf8Stream stream;
     std::string text;
     const SamplerOptions options{.seed = static_cast<uint64_t>(trainer_.steps_done())};
+    const AveragedWeights averaged = trainer_.averaged_weights();
     try {
       generate(trainer_.model(), executor_, prompt, kSampleTokens, options, run_.tokenizer->end_of_text(),
                [&](int32_t id) {
@@ -203,6 +205,7 @@ void complete_model_folder(const TrainRun& run, Executor& executor) {
   const FolderLock lock(run.out);
   Trainer trainer(run.config, run.options, run.corpus, executor);
   trainer.resume(*run.checkpoint);
+  const AveragedWeights averaged = trainer.averaged_weights();
   save_model_folder(run.out, run.config, trainer.parameters(), *run.tokenizer);
 }
 

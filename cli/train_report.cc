@@ -50,10 +50,10 @@ Json plan_json(const TrainArguments& arguments, const TrainRun& run, const Plan&
   }
   line["vocabulary"] = run.config.vocabulary;
   line["parameters"] = plan.parameters;
-  line["memory_bytes"] = {{"parameters", memory.parameters}, {"gradients", memory.gradients},
-                          {"moments", memory.moments},       {"activations", memory.activations},
-                          {"scratch", memory.scratch},       {"process", run.process_bytes},
-                          {"total", plan.total_bytes}};
+  line["memory_bytes"] = {{"parameters", memory.parameters},   {"gradients", memory.gradients},
+                          {"moments", memory.moments},         {"averages", memory.averages},
+                          {"activations", memory.activations}, {"scratch", memory.scratch},
+                          {"process", run.process_bytes},      {"total", plan.total_bytes}};
   line["steps"] = run.options.steps;
   line["tokens_per_step"] = plan.step_tokens;
   line["flops_per_step"] = plan.step_flops;
@@ -93,16 +93,19 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
                             c.layers, plural(c.layers), c.heads, plural(c.heads), c.head_size, c.channels,
                             c.context, format_count(plan.parameters)));
   line("memory",
-       fmt::format("{}: parameters {}, gradients {}, moments {}, activations {}, scratch {}, program{} {}",
+       fmt::format("{}: parameters {}, gradients {}, moments {}, {}activations {}, scratch {}, program{} {}",
                    bytes(plan.total_bytes), bytes(plan.memory.parameters), bytes(plan.memory.gradients),
-                   bytes(plan.memory.moments), bytes(plan.memory.activations), bytes(plan.memory.scratch),
+                   bytes(plan.memory.moments),
+                   o.ema > 0 ? fmt::format("averages {}, ", bytes(plan.memory.averages)) : "",
+                   bytes(plan.memory.activations), bytes(plan.memory.scratch),
                    run.has_text ? " and text" : "", bytes(run.process_bytes)));
   const double passes = static_cast<double>(o.steps) * static_cast<double>(plan.step_tokens) /
                         static_cast<double>(corpus.train.size());
-  line("training", fmt::format("{} steps of {} tokens{}, learning rate {}; about {}", format_count(o.steps),
-                               format_count(plan.step_tokens),
-                               run.has_text ? fmt::format(" ({:.3g} passes over the data)", passes) : "",
-                               o.learning_rate, format_duration(plan.seconds)));
+  line("training",
+       fmt::format("{} steps of {} tokens{}, learning rate {}{}; about {}", format_count(o.steps),
+                   format_count(plan.step_tokens),
+                   run.has_text ? fmt::format(" ({:.3g} passes over the data)", passes) : "", o.learning_rate,
+                   o.optimizer == "adamw" ? "" : " of " + o.optimizer, format_duration(plan.seconds)));
   line("machine", fmt::format("{} thread{}, {}, {:.0f} GFLOP/s peak, products by {} at {:.0f}",
                               arguments.threads, plural(arguments.threads), instruction_set(),
                               run.machine.fma_peak_gflops, matmul_engine(), run.machine.matmul_gflops));

@@ -44,7 +44,9 @@ TEST_F(Errors, CommandsAndOptions) {
   expect_error({"bench", "attenton"}, 1, {"attenton", "did you mean attention?"});
   expect_error({"corpus"}, 1, {"--stories"});
   // Options of the plan that do not exist yet are unknown, not silently taken.
-  expect_error({"train", "text.txt", "--optimizer", "muon"}, 1, {"unknown option --optimizer"});
+  expect_error({"train", "text.txt", "--ranks", "2"}, 1, {"unknown option --ranks"});
+  expect_error({"train", "text.txt", "--optimizer", "adam"}, 1, {"--optimizer 'adam'", "adamw, muon"});
+  expect_error({"train", "text.txt", "--ema", "1"}, 1, {"--ema 1"});
 }
 
 TEST_F(Errors, EmptyValuesTakeNothingElse) {

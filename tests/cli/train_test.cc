@@ -5,6 +5,7 @@
 
 #include "tests/cli/run_tril.h"
 #include "tril/containers/json.h"
+#include "tril/containers/safetensors.h"
 
 namespace tril::cli_testing {
 namespace {
@@ -188,6 +189,41 @@ TEST_P(Stopping, ThenResumingEqualsNeverStopping) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, Stopping, ::testing::Values(SIGINT, SIGTERM));
+
+// Every part of the recipe at once; what is saved is the average of the weights, and what is validated.
+TEST_F(Train, OtherOptimizersAndAverages) {
+  const std::vector<std::string> recipe = {
+      "--optimizer", "muon", "--moments",         "bf16", "--ema", "0.9",
+      "--schedule",  "wsd",  "--label-smoothing", "0.1",  "--out", "run"};
+  const auto with = [&](const std::string& steps, std::vector<std::string> more) {
+    std::vector<std::string> words = recipe;
+    words.insert(words.end(), {"--steps", steps});
+    words.insert(words.end(), more.begin(), more.end());
+    return run(train_arguments(words));
+  };
+  const Result first = with("40", {});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.out.find(", averages "), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find(" of muon; about"), std::string::npos) << first.out;
+  const SafetensorsFile saved(directory_ / "run" / "model.safetensors");
+  const Path folder = directory_ / "run" / "steps" / "00000040";
+  const SafetensorsFile state(folder / "optimizer.safetensors"), weights_then(folder / "weights.safetensors");
+  const std::string name = "ln_final.weight";
+  const ConstView average = state.f32(name + ".average", {16}), raw = weights_then.f32(name, {16});
+  const ConstView model = saved.f32("transformer.ln_f.weight", {16});
+  EXPECT_TRUE(std::equal(model.f32(), model.f32() + 16, average.f32()));
+  EXPECT_FALSE(std::equal(model.f32(), model.f32() + 16, raw.f32()));
+  EXPECT_EQ(state.get("blocks.0.mlp.hidden.weight.m").dtype, "BF16");
+  EXPECT_EQ(state.find("blocks.0.mlp.hidden.weight.v"), nullptr);
+  EXPECT_LT(log("run").back()["loss_nats"], log("run").front()["loss_nats"]);
+  EXPECT_EQ(run({"generate", "run", "--prompt", "The", "--max-tokens", "5"}).code, 0);
+  // What was started goes on as it was; more steps, and another schedule, when asked for.
+  EXPECT_EQ(run(train_arguments({"--out", "run"})).code, 0);
+  const Result other = run(train_arguments({"--out", "run", "--optimizer", "adamw"}));
+  EXPECT_NE(other.err.find("--optimizer was \"muon\", now \"adamw\""), std::string::npos) << other.err;
+  EXPECT_EQ(with("50", {"--resume", "--schedule", "linear"}).code, 0);
+  EXPECT_EQ(log("run").size(), 50u);
+}
 
 // In the first step, which takes a while.
 TEST_F(Train, SecondSignalStopsAtOnce) {

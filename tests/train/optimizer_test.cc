@@ -13,7 +13,7 @@ namespace {
 struct Toy {
   Weight matrix, bias;
   void visit(const std::string& prefix, ParameterVisitor v) {
-    v({.name = prefix + "matrix", .shape = {7, 5}, .init_std = 1, .decay = true}, matrix);
+    v({.name = prefix + "matrix", .shape = {7, 5}, .init_std = 1, .decay = true, .hidden = true}, matrix);
     v({.name = prefix + "bias", .shape = {5}, .init_std = 1}, bias);
   }
 };
@@ -140,6 +140,114 @@ TEST(Optimizer, LeavesEverythingWhenAGradientIsNotFinite) {
     testing::expect_same_bits("weights", values(parameters), before);
     EXPECT_EQ(optimizer.moments()[0].m.f32()[3], m);
     testing::expect_all_zero("gradients", {toy.matrix.gradient.f32(), 35});
+  }
+}
+
+// Parameters of many sizes: several ranges, several in a task, all in one task.
+struct Sizes {
+  explicit Sizes(std::vector<int64_t> s) : sizes(std::move(s)), weights(sizes.size()) {}
+  void visit(const std::string& prefix, ParameterVisitor v) {
+    for (size_t i = 0; i < sizes.size(); ++i)
+      v({.name = fmt::format("{}{}", prefix, i), .shape = {sizes[i]}, .init_std = 1, .decay = i % 2 == 0},
+        weights[i]);
+  }
+  std::vector<int64_t> sizes;
+  std::vector<Weight> weights;
+};
+
+// Counts the chunks it runs, in its own thread.
+class CountingExecutor final : public Executor {
+ public:
+  int threads() const override { return 2; }
+  void run(int64_t chunks, FunctionRef<void(int64_t, int)> body) override {
+    ran.push_back(chunks);
+    for (int64_t c = chunks; c-- > 0;) body(c, 0);
+  }
+  std::vector<int64_t> ran;
+};
+
+// Each parameter by itself gives the same bits: what one pass over all of them must not change.
+TEST(Optimizer, OnePassOverAllParametersEqualsOneForEach) {
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{3, 70, 1, 16, 20000}, {5, 40000, 17, 16384, 2, 70001, 9}}) {
+    Sizes layer(sizes);
+    Parameters parameters(layer);
+    parameters.initialize(3);
+    const TrainOptions o = toy_options();
+    Optimizer optimizer(parameters, o);
+    std::vector<std::vector<float>> w, m, v;
+    for (const auto& item : parameters.items()) {
+      w.emplace_back(item.weight->value.f32(), item.weight->value.f32() + item.weight->value.elements());
+      m.emplace_back(w.back().size());
+      v.emplace_back(w.back().size());
+    }
+    CountingExecutor executor;
+    SerialExecutor serial;
+    for (int64_t step = 0; step < 3; ++step) {
+      fill_gradients(parameters, static_cast<uint64_t>(step), 1);
+      double total = 0;
+      AdamWStep update{.learning_rate = learning_rate_at(o, step), .beta1 = o.beta1, .beta2 = o.beta2};
+      update.epsilon = o.epsilon, update.step = step + 1;
+      std::vector<double> partials(10);
+      for (const auto& item : parameters.items()) {
+        double sum = 0;
+        sum_of_squares(serial, item.info.shape.elements(), item.weight->gradient.f32(), partials.data(),
+                       &sum);
+        total += sum;
+      }
+      update.gradient_scale = static_cast<float>(o.clip / std::sqrt(total));
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        const View& gradient = parameters.items()[i].weight->gradient;
+        std::vector<float> g(gradient.f32(), gradient.f32() + gradient.elements());
+        update.weight_decay = i % 2 == 0 ? o.weight_decay : 0;
+        adamw(serial, update, sizes[i], w[i].data(), g.data(), m[i].data(), v[i].data());
+      }
+      EXPECT_EQ(optimizer.update(executor, step), std::sqrt(total));
+    }
+    const bool small = sizes.size() == 5;
+    EXPECT_EQ(executor.ran, std::vector<int64_t>(6, small ? 1 : executor.ran[0]));
+    EXPECT_EQ(executor.ran[0] > 6, !small);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const View& value = parameters.items()[i].weight->value;
+      if (sizes[i] > 1)
+        testing::expect_same_bits("w", {value.f32(), static_cast<size_t>(value.elements())}, w[i]);
+      EXPECT_EQ(optimizer.moments()[i].v.f32()[0], v[i][0]);
+    }
+  }
+}
+
+// The average of the weights after each step, written out.
+TEST(Optimizer, AveragesTheWeights) {
+  for (const char* name : {"adamw", "muon"}) {
+    Toy toy;
+    Parameters parameters(toy);
+    parameters.initialize(3);
+    TrainOptions o = toy_options();
+    o.ema = 0.8f;
+    o.optimizer = name;
+    o.schedule = "constant";
+    Optimizer optimizer(parameters, o);
+    SerialExecutor executor;
+    std::vector<double> average(40);
+    for (int64_t t = 1; t <= 60; ++t) {
+      fill_gradients(parameters, static_cast<uint64_t>(t), 1);
+      optimizer.update(executor, t - 1);
+      const std::vector<float> w = values(parameters);
+      const double rate = std::max(0.2, 9.0 / static_cast<double>(t + 8));
+      for (size_t i = 0; i < 40; ++i) average[i] += rate * (w[i] - average[i]);
+    }
+    const std::vector<float> before = values(parameters);
+    {
+      const AveragedWeights averaged(optimizer), again(optimizer);
+      const std::vector<float> inside = values(parameters);
+      double distance = 0;
+      for (size_t i = 0; i < 40; ++i) {
+        EXPECT_NEAR(inside[i], average[i], 1e-6) << i;
+        distance = std::max(distance, std::abs(double{inside[i]} - before[i]));
+      }
+      EXPECT_GT(distance, 1e-3);
+    }
+    testing::expect_same_bits("weights", values(parameters), before);
   }
 }
 

@@ -109,6 +109,61 @@ TEST(Resume, HoldsForEveryVariantOfTheBlock) {
   EXPECT_NE(whole_run(everything, 1, 1).losses, whole_run(seen, 1, 1).losses);
 }
 
+TEST(Resume, HoldsForEveryOptimizer) {
+  TrainOptions halves = testing::small_options();
+  halves.moments = "bf16";
+  TrainOptions averaged = testing::small_options();
+  averaged.ema = 0.9f, averaged.label_smoothing = 0.1f;
+  TrainOptions muon = testing::small_options();
+  muon.optimizer = "muon", muon.schedule = "wsd";
+  TrainOptions everything = muon;
+  everything.ema = 0.5f, everything.moments = "bf16";
+  std::vector<std::vector<double>> all;
+  for (const TrainOptions& o : {testing::small_options(), halves, averaged, muon, everything}) {
+    const WholeRun straight = whole_run(o, 1, 5);
+    const WholeRun stopped = interrupted_run(o, 2, 2, 3, 3);
+    EXPECT_EQ(stopped.losses, straight.losses);
+    EXPECT_EQ(stopped.validation, straight.validation);
+    testing::expect_same_bits("weights and state", stopped.state, straight.state);
+    for (const auto& losses : all) EXPECT_NE(losses, straight.losses);
+    all.push_back(straight.losses);
+  }
+}
+
+// A run of wsd that is stopped before it decays and then made longer is the longer run.
+TEST(Resume, WithMoreStepsOfWsdEqualsTheLongerRun) {
+  TrainOptions o = testing::small_options();
+  o.schedule = "wsd", o.steps = 10, o.warmup = 2;
+  TrainOptions longer = o;
+  longer.steps = 20;
+  const WholeRun straight = whole_run(longer, 1, 20);
+  EXPECT_NE(whole_run(o, 1, 10).losses, std::vector(straight.losses.begin(), straight.losses.begin() + 10));
+  const testing::TemporaryFolder folder;
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  Trainer first(small_config(o), o, corpus, executor);
+  run_steps(first, 8);
+  first.save(folder.path(), "");
+  Trainer second(small_config(longer), longer, corpus, executor);
+  second.resume(find_checkpoint(folder.path()).value());
+  run_steps(second, 12);
+  testing::expect_same_bits("weights and moments", run_state(second), straight.state);
+}
+
+TEST(Resume, AMomentOfAnotherTypeIsRefused) {
+  const testing::TemporaryFolder folder;
+  TrainOptions o = testing::small_options();
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  Trainer whole(small_config(o), o, corpus, executor);
+  whole.save(folder.path(), "");
+  o.moments = "bf16";
+  Trainer half(small_config(o), o, corpus, executor);
+  const std::string message =
+      testing::error_of(ErrorKind::kData, [&] { half.resume(find_checkpoint(folder.path()).value()); });
+  testing::expect_contains(message, "dtype F32 where BF16 is expected");
+}
+
 TEST(Resume, KeepsTheBestValidationLoss) {
   const testing::TemporaryFolder folder;
   const TrainOptions o = testing::small_options();

@@ -35,6 +35,14 @@ inline Corpus small_corpus(int64_t vocabulary = 17, int64_t train = 3000, int64_
   return corpus;
 }
 
+// 0 1 2 .. n-1 0 1 ..: learned in a few steps.
+inline Corpus counting_corpus(int32_t vocabulary = 17) {
+  Corpus corpus = small_corpus(vocabulary);
+  for (size_t i = 0; i < corpus.train.size(); ++i)
+    corpus.train[i] = static_cast<int32_t>(i % static_cast<size_t>(vocabulary));
+  return corpus;
+}
+
 inline TrainOptions small_options() {
   TrainOptions o;
   o.layers = 2;
@@ -58,11 +66,20 @@ inline TransformerConfig small_config(const TrainOptions& o, int64_t vocabulary 
 // Everything that a run carries from one step to the next.
 inline std::vector<float> run_state(Trainer& trainer) {
   std::vector<float> out;
-  const auto add = [&](const View& v) { out.insert(out.end(), v.f32(), v.f32() + v.elements()); };
+  const auto add = [&](const View& view) {
+    if (!view) return;
+    if (view.dtype == DType::kF32) {
+      out.insert(out.end(), view.f32(), view.f32() + view.elements());
+      return;
+    }
+    const auto* const halves = reinterpret_cast<const Bfloat16*>(view.data);
+    for (int64_t i = 0; i < view.elements(); ++i) out.push_back(to_float(halves[i]));
+  };
   for (const auto& item : trainer.parameters().items()) add(item.weight->value);
   for (const auto& moments : trainer.optimizer().moments()) {
     add(moments.m);
     add(moments.v);
+    add(moments.average);
   }
   return out;
 }

@@ -128,6 +128,57 @@ TEST(Trainer, EvaluationRepeatsAndHasNoDropout) {
   EXPECT_EQ(without.evaluate().loss_nats, first.loss_nats);
 }
 
+TEST(Trainer, EvaluatesTheAverageOfTheWeights) {
+  TrainOptions o = small_options();
+  o.ema = 0.9f;
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  Trainer averaged(small_config(o), o, corpus, executor);
+  TrainOptions none = o;
+  none.ema = 0;
+  Trainer plain(small_config(none), none, corpus, executor);
+  EXPECT_EQ(averaged.evaluate().loss_nats, plain.evaluate().loss_nats);  // no average before the first step
+  EXPECT_EQ(run_steps(averaged, 20), run_steps(plain, 20));
+  const std::vector<float> before = run_state(averaged);
+  const double loss = averaged.evaluate().loss_nats;
+  testing::expect_same_bits("state", run_state(averaged), before);
+  EXPECT_NE(loss, plain.evaluate().loss_nats);
+  {
+    const AveragedWeights scope = averaged.averaged_weights();
+    for (size_t i = 0; i < plain.parameters().items().size(); ++i) {
+      const View& from = averaged.parameters().items()[i].weight->value;
+      std::copy_n(from.f32(), from.elements(), plain.parameters().items()[i].weight->value.f32());
+    }
+  }
+  EXPECT_EQ(loss, plain.evaluate().loss_nats);
+  const Trainer::Memory memory = Trainer::plan_memory(small_config(o), o, 1);
+  EXPECT_EQ(memory.averages, averaged.optimizer().average_bytes());
+  EXPECT_EQ(memory.averages, memory.parameters);
+}
+
+TEST(Trainer, MomentsInHalvesTakeHalfTheMemoryAndLearnAsWell) {
+  TrainOptions o = small_options();
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  Trainer whole(small_config(o), o, corpus, executor);
+  o.moments = "bf16";
+  Trainer half(small_config(o), o, corpus, executor);
+  EXPECT_EQ(Trainer::plan_memory(small_config(o), o, 1).moments, half.optimizer().bytes());
+  EXPECT_LT(half.optimizer().bytes(), whole.optimizer().bytes() * 0.55);
+  EXPECT_NEAR(run_steps(half, 40).back(), run_steps(whole, 40).back(), 0.02);
+}
+
+TEST(Trainer, SmoothedLabelsAreLearnedButNotReported) {
+  TrainOptions o = small_options();
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  Trainer plain(small_config(o), o, corpus, executor);
+  o.label_smoothing = 0.2f;
+  Trainer smoothed(small_config(o), o, corpus, executor);
+  EXPECT_EQ(smoothed.step().loss, plain.step().loss);
+  EXPECT_NE(smoothed.step().loss, plain.step().loss);
+}
+
 TEST(Trainer, EvaluationOfEverythingCountsEachTargetOnce) {
   TrainOptions o = small_options();
   o.eval_batches = 0;

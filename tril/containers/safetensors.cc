@@ -178,17 +178,18 @@ const NamedArray& SafetensorsFile::get(std::string_view name) const {
   return *array;
 }
 
-ConstView SafetensorsFile::f32(std::string_view name, const Shape& shape) const {
+ConstView SafetensorsFile::view(std::string_view name, const Shape& shape, DType dtype) const {
   const NamedArray& array = get(name);
-  check_data(array.dtype == "F32",
-             "{}: tensor \"{}\": dtype {} where F32 is expected; save the tensor as float32", name_of(path_),
-             printable(name), array.dtype);
+  const std::string expected = safetensors_dtype_name(dtype);
+  check_data(array.dtype == expected,
+             "{}: tensor \"{}\": dtype {} where {} is expected; save the tensor as {}", name_of(path_),
+             printable(name), array.dtype, expected, dtype_info(dtype).name);
   bool same = std::ssize(array.shape) == shape.rank();
   for (int i = 0; same && i < shape.rank(); ++i) same = array.shape[static_cast<size_t>(i)] == shape[i];
   check_data(same,
              "{}: tensor \"{}\": shape {} where {} is expected; give the file of a model of these sizes",
              name_of(path_), printable(name), shape_text(array.shape), shape);
-  return ConstView(array.bytes.data(), DType::kF32, shape);
+  return ConstView(array.bytes.data(), dtype, shape);
 }
 
 }  // namespace tril

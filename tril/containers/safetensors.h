@@ -34,7 +34,8 @@ class SafetensorsFile {
   const NamedArray* find(std::string_view name) const;  // null if absent
   const NamedArray& get(std::string_view name) const;   // throws kData naming file and tensor
   // An F32 array of this shape as a view; throws kData naming both shapes or dtypes.
-  ConstView f32(std::string_view name, const Shape& shape) const;
+  ConstView f32(std::string_view name, const Shape& shape) const { return view(name, shape, DType::kF32); }
+  ConstView view(std::string_view name, const Shape& shape, DType dtype) const;  // likewise of any dtype
   // Throws kData if the file carries a checksum of its data and the data does not have it. Reads the whole
   // file.
   void check_checksum() const;

@@ -1,5 +1,6 @@
 #include "tril/containers/safetensors_header.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
@@ -221,6 +222,13 @@ int64_t safetensors_dtype_bits(std::string_view dtype) {
   for (const auto& [name, bits] : kBits)
     if (name == dtype) return bits;
   return 0;
+}
+
+std::string safetensors_dtype_name(DType dtype) {
+  std::string name(dtype_info(dtype).name);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return name;
 }
 
 }  // namespace tril

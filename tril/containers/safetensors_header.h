@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file, parsed without trusting it. Used by safetensors.cc only.
+// The JSON header of a safetensors file, parsed without trusting it. Used by safetensors*.cc only.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tril/base/files.h"
+#include "tril/tensor/dtype.h"
 
 namespace tril {
 
@@ -29,5 +30,6 @@ SafetensorsHeader parse_safetensors_header(const Path& path, std::string_view js
 
 // Bits of an element of this dtype name; 0 if the name is unknown.
 int64_t safetensors_dtype_bits(std::string_view dtype);
+std::string safetensors_dtype_name(DType dtype);  // "BF16"
 
 }  // namespace tril

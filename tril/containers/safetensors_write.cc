@@ -6,6 +6,7 @@
 #include "tril/containers/checksum.h"
 #include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
+#include "tril/containers/safetensors_header.h"
 
 namespace tril {
 namespace {
@@ -25,10 +26,7 @@ std::string dtype_name(const Path& path, const NamedView& array) {
   check_use(info.block_elements == 1,
             "{}: tensor \"{}\": safetensors cannot hold {}; write f32, or another format",
             printable(path.native(), 4096), printable(array.name), info.name);
-  std::string name(info.name);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  return name;
+  return safetensors_dtype_name(array.view.dtype);
 }
 
 Shape shape_of(const NamedView& a) {

@@ -64,13 +64,26 @@ void write_weights(const Path& path, const Parameters& parameters) {
   write_safetensors(path, arrays);
 }
 
-void write_moments(const Path& path, const Parameters& parameters, const Optimizer& optimizer) {
-  std::vector<NamedView> arrays;
+// What the optimizer carries from step to step.
+struct NamedState {
+  std::string name;
+  View view;
+};
+std::vector<NamedState> optimizer_state(const Parameters& parameters, const Optimizer& optimizer) {
+  std::vector<NamedState> out;
   for (size_t i = 0; i < parameters.items().size(); ++i) {
-    const std::string& name = parameters.items()[i].info.name;
-    arrays.push_back({name + ".m", optimizer.moments()[i].m});
-    arrays.push_back({name + ".v", optimizer.moments()[i].v});
+    const Optimizer::Moments& moments = optimizer.moments()[i];
+    for (const auto& [suffix, view] :
+         {std::pair(".m", moments.m), {".v", moments.v}, {".average", moments.average}})
+      if (view) out.push_back({parameters.items()[i].info.name + suffix, view});
   }
+  return out;
+}
+
+void write_optimizer(const Path& path, const Parameters& parameters, const Optimizer& optimizer) {
+  std::vector<NamedView> arrays;
+  for (const NamedState& state : optimizer_state(parameters, optimizer))
+    arrays.push_back({state.name, state.view});
   write_safetensors(path, arrays);
 }
 
@@ -97,8 +110,8 @@ void write_manifest(const Path& folder) {
 }
 
 void load_array(const SafetensorsFile& file, const std::string& name, const View& out) {
-  const ConstView view = file.f32(name, out.shape);
-  std::copy_n(view.data, dtype_bytes(DType::kF32, out.elements()), out.data);
+  const ConstView view = file.view(name, out.shape, out.dtype);
+  std::copy_n(view.data, dtype_bytes(out.dtype, out.elements()), out.data);
 }
 
 void check_no_others(const SafetensorsFile& file, size_t expected) {
@@ -119,7 +132,7 @@ void save_checkpoint(const Path& run, const Parameters& parameters, const Optimi
   try {
     make_directories(temporary);
     write_weights(temporary / kFiles[0], parameters);
-    write_moments(temporary / kFiles[1], parameters, optimizer);
+    write_optimizer(temporary / kFiles[1], parameters, optimizer);
     write_state(temporary / kFiles[2], state);
     write_manifest(temporary);
     sync_directory(temporary);
@@ -191,21 +204,15 @@ void load_checkpoint(const Path& folder, Parameters& parameters, Optimizer& opti
   const std::string damage = checkpoint_damage(folder);
   check_data(damage.empty(), "checkpoint {}: {}; use an older one", folder.string(), damage);
   const SafetensorsFile weights(folder / kFiles[0]);
-  const SafetensorsFile moments(folder / kFiles[1]);
-  const auto& items = parameters.items();
-  check_no_others(weights, items.size());
-  check_no_others(moments, 2 * items.size());
-  for (const auto& item : items) {  // everything is looked at before anything is changed
-    weights.f32(item.info.name, item.info.shape);
-    moments.f32(item.info.name + ".m", item.info.shape);
-    moments.f32(item.info.name + ".v", item.info.shape);
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    const std::string& name = items[i].info.name;
-    load_array(weights, name, items[i].weight->value);
-    load_array(moments, name + ".m", optimizer.moments()[i].m);
-    load_array(moments, name + ".v", optimizer.moments()[i].v);
-  }
+  const SafetensorsFile stored(folder / kFiles[1]);
+  const std::vector<NamedState> state = optimizer_state(parameters, optimizer);
+  check_no_others(weights, parameters.items().size());
+  check_no_others(stored, state.size());
+  // Everything is looked at before anything is changed.
+  for (const auto& item : parameters.items()) weights.f32(item.info.name, item.info.shape);
+  for (const NamedState& s : state) stored.view(s.name, s.view.shape, s.view.dtype);
+  for (const auto& item : parameters.items()) load_array(weights, item.info.name, item.weight->value);
+  for (const NamedState& s : state) load_array(stored, s.name, s.view);
 }
 
 }  // namespace tril

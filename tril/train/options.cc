@@ -63,6 +63,10 @@ void visit_options(Options& o, Visit&& visit) {
   visit("schedule", o.schedule);
   visit("decay-fraction", o.decay_fraction);
   visit("decay-all", o.decay_all);
+  visit("optimizer", o.optimizer);
+  visit("moments", o.moments);
+  visit("ema", o.ema);
+  visit("label-smoothing", o.label_smoothing);
   visit("z-loss", o.z_loss);
   visit("document-mask", o.document_mask);
   visit("val-fraction", o.val_fraction);
@@ -75,9 +79,8 @@ void visit_options(Options& o, Visit&& visit) {
   visit("seed", o.seed);
 }
 
-constexpr std::string_view kMayChange[] = {"eval-every",   "eval-batches", "save-every",
-                                           "sample-every", "keep",         "tensorboard",
-                                           "checkpointing"};
+constexpr std::string_view kMayChange[] = {"eval-every", "eval-batches", "save-every",   "sample-every",
+                                           "keep",       "tensorboard",  "checkpointing"};
 
 Json to_json(float value) { return shortest_number(value); }
 template <class T>
@@ -196,6 +199,9 @@ void check_options(const TrainOptions& o) {
             "--val-fraction is {}; give a number from 0 to below 1", o.val_fraction);
   check_name("schedule", o.schedule, {"cosine", "linear", "constant", "wsd"});
   check_range("decay-fraction", o.decay_fraction, 0, 1, "a part of the steps, from 0 to 1");
+  check_name("optimizer", o.optimizer, {"adamw", "muon"});
+  check_name("moments", o.moments, {"f32", "bf16"});
+  check_use(o.ema >= 0 && o.ema < 1, "--ema is {}; give a number from 0 to below 1, such as 0.999", o.ema);
   for (const Switch& s : kSwitches) {
     const std::string& text = o.*s.option;
     check_use(text.empty() || text == "true" || text == "false", "--{} is '{}'; give true or false", s.name,
@@ -252,6 +258,7 @@ TransformerConfig model_config(const TrainOptions& o, int64_t vocabulary) {
   set_variants(o, config);
   config.dropout = o.dropout;
   config.z_loss = o.z_loss;
+  config.label_smoothing = o.label_smoothing;
   return config;
 }
 

@@ -40,6 +40,10 @@ struct TrainOptions {
   float weight_decay = 0.1f, beta1 = 0.9f, beta2 = 0.99f, epsilon = 1e-8f, clip = 1.0f;  // clip 0: none
   std::string schedule = "cosine";  // or "linear", "constant", "wsd"
   float decay_fraction = 0.2f;      // of the steps, at the end, in which wsd lowers the rate
+  std::string optimizer = "adamw";  // or "muon"
+  std::string moments = "f32";      // how the optimizer's moments are stored; or "bf16"
+  float ema = 0;                    // decay of the average of the weights, 0: none
+  float label_smoothing = 0;
   bool decay_all = false;      // weight decay on every parameter, as plain PyTorch AdamW does it
   bool document_mask = false;  // tokens see their own document alone, and its positions start at 0
   double val_fraction = 0.1;

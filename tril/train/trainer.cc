@@ -108,8 +108,8 @@ StepReport Trainer::finish_step(double loss_sum, int64_t counted) {
   report.gradient_norm = optimizer_.gradient_norm(executor_);
   if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
     report_non_finite(report.loss, report.gradient_norm);
-  report.learning_rate = learning_rate_at(options_, steps_done_);
-  optimizer_.apply(executor_, steps_done_, report.gradient_norm);
+  report.learning_rate = fixed_rate_.value_or(learning_rate_at(options_, steps_done_));
+  optimizer_.apply(executor_, steps_done_, report.gradient_norm, report.learning_rate);
   report.step = ++steps_done_;
   return report;
 }
@@ -149,6 +149,7 @@ Evaluation Trainer::evaluate() {
             "evaluation: there are no validation tokens; give a --val-fraction above 0");
   const int64_t available = windows_->batches();
   const int64_t asked = options_.eval_batches == 0 ? available : std::min(options_.eval_batches, available);
+  const AveragedWeights averaged = averaged_weights();
   Evaluation out;
   double loss_sum = 0;
   for (int64_t i = 0; i < asked; ++i) {
@@ -196,17 +197,19 @@ Trainer::Memory Trainer::plan_memory(const TransformerConfig& config, const Trai
   Memory out;
   out.parameters = parameters.bytes();
   out.gradients = parameters.gradient_bytes();
-  out.moments = checked_multiply(2, parameters.bytes());
+  const Optimizer::Memory optimizer = Optimizer::plan_memory(parameters, options);
+  out.moments = optimizer.moments;
+  out.averages = optimizer.averages;
   const SessionBytes bytes = session_bytes(model, threads, options.batch, model.config().context,
                                            /*backward=*/true, checkpointing_of(options));
   out.activations = bytes.saved;
-  out.scratch = bytes.scratch;
+  out.scratch = checked_add(bytes.scratch, optimizer.workspace);
   out.total();  // throws if it does not fit
   return out;
 }
 
 int64_t Trainer::Memory::total() const {
-  const int64_t weights = checked_add(checked_add(parameters, gradients), moments);
+  const int64_t weights = checked_add(checked_add(parameters, gradients), checked_add(moments, averages));
   return checked_add(weights, checked_add(activations, scratch));
 }
 

@@ -45,24 +45,30 @@ class Trainer {
   // after the first.
   StepReport step();
   // The mean loss over `eval_batches` batches of validation windows, evenly spread (0: all of them); the same
-  // ones every time. Throws kUse without validation tokens.
+  // ones every time. With --ema of the averaged weights. Throws kUse without validation tokens.
   Evaluation evaluate();
   // As step(), with the caller's batches instead of the sampler's, each (B, T) of the options. The loss is
   // the mean over all counted targets of all of them; the batches' own `counted_targets` are not used.
   // Throws kUse unless there are `accumulate` of them.
   StepReport step_on(std::span<const Batch> micro_batches);
 
+  // The learning rate of the steps from here on, in place of the schedule's; nothing: the schedule's again.
+  void set_learning_rate(std::optional<float> rate) { fixed_rate_ = rate; }
+
   int64_t steps_done() const { return steps_done_; }
   Transformer& model() { return model_; }
   Parameters& parameters() { return parameters_; }
   Optimizer& optimizer() { return optimizer_; }
+  // While it lives the model's weights are the averages of --ema, as in evaluate(): to sample from the model
+  // and to save it. Without --ema it does nothing.
+  AveragedWeights averaged_weights() { return AveragedWeights(optimizer_, steps_done_ > 0); }
   double best_validation_loss() const { return best_validation_loss_; }  // infinite before the first
   void resume(const Path& checkpoint_folder);                            // sets steps_done too
   // Throws kNumerics, and writes nothing, if a weight is not finite.
   void save(const Path& run, const std::string& options_json);
 
   struct Memory {  // bytes
-    int64_t parameters = 0, gradients = 0, moments = 0, activations = 0, scratch = 0;
+    int64_t parameters = 0, gradients = 0, moments = 0, averages = 0, activations = 0, scratch = 0;
     int64_t total() const;
   };
   // What a run will take, counted dry: nothing is allocated. Throws kUse where a sum does not fit 64 bits.
@@ -85,6 +91,7 @@ class Trainer {
   Session<Transformer> session_;
   std::optional<WindowSampler> sampler_;  // none without training tokens
   std::optional<SequentialWindows> windows_;
+  std::optional<float> fixed_rate_;
   int64_t steps_done_ = 0;
   double best_validation_loss_;
 };
