@@ -25,6 +25,7 @@ struct Command {
 
 int train_command(const Arguments&);
 int plan_command(const Arguments&);
+int lr_find_command(const Arguments&);
 int generate_command(const Arguments&);
 int logits_command(const Arguments&);
 int attention_command(const Arguments&);
@@ -62,7 +63,7 @@ class CommandLine {
 
   // False when help was asked for and printed. Throws kUse: unknown options with the nearest name.
   bool parse(const Arguments& arguments);
-  bool given(const std::string& name) const;
+  bool given(const std::string& name) const;  // false for options that this command does not have
 
  private:
   struct Impl;  // only command.cc knows CLI11

@@ -19,6 +19,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"train", "Models", "train a model from text files", train_command},
     {"plan", "Models", "memory, time and size of a training run, before it starts", plan_command},
+    {"lr-find", "Models", "which learning rate suits a model and its text: a short test", lr_find_command},
     {"generate", "Models", "write text with a model", generate_command},
     {"attention", "Models", "which tokens each head looks at, as a page for the browser", attention_command},
     {"plot", "Models", "training and validation loss of runs, here or as a page for the browser",

@@ -11,6 +11,15 @@
 namespace tril::cli {
 namespace {
 
+constexpr const char* kDescription =
+    "What training would take, before anything of its size is allocated: memory by class, what\n"
+    "each layer keeps for backward, operations, time. With a text: what would be trained, and why.";
+constexpr const char* kExamples =
+    "  tril plan --preset gpt2-b4t256                        memory and time of a step\n"
+    "  tril plan book.txt                                    what tril train book.txt would do\n"
+    "  tril plan texts/ --hours 8 --memory 4G                what fits, and why\n"
+    "  tril plan --layers 12 --channels 768 --context 1024 --checkpointing block --json";
+
 std::string step_duration(double seconds) {
   return seconds < 1 ? fmt::format("{:.3g} ms", 1e3 * seconds) : format_duration(seconds);
 }
@@ -132,7 +141,8 @@ Json kept_json(const KeptTable& table) {
 
 int plan_command(const Arguments& words) {
   TrainArguments arguments;
-  if (!parse_train_arguments(words, arguments, Purpose::kPlan)) return 0;
+  if (!parse_run_arguments({"plan", kDescription, kExamples, RunCommand::Purpose::kPlan}, words, arguments))
+    return 0;
   ThreadPool pool(static_cast<int>(arguments.threads));
   const TrainRun run = prepare_plan(arguments, pool);
   const Plan plan = make_plan(arguments, run);

@@ -181,6 +181,11 @@ void set_argument(TrainArguments& out, std::string_view name, std::string_view t
   if (name == "memory") out.memory = parse_bytes(where, text);
 }
 
+// What only a command that trains takes on its command line; its config files may be shared.
+const std::set<std::string_view> kOfTrainAlone = {
+    "learning-rate", "min-learning-rate", "warmup",       "schedule", "decay-fraction", "ema", "eval-every",
+    "eval-batches",  "save-every",        "sample-every", "keep"};
+
 const std::vector<std::string> kArguments = {"out", "preset", "threads", "tokens", "hours", "memory"};
 
 void check_config_name(const ConfigEntry& entry) {
@@ -222,12 +227,6 @@ constexpr const char* kExamples =
     "  tril train texts/ --arch llama --kv-heads 2 --window 256 --document-mask\n"
     "The same command again goes on where an unfinished run stopped.";
 
-constexpr const char* kPlanExamples =
-    "  tril plan --preset gpt2-b4t256                        memory and time of a step\n"
-    "  tril plan book.txt                                    what tril train book.txt would do\n"
-    "  tril plan texts/ --hours 8 --memory 4G                what fits, and why\n"
-    "  tril plan --layers 12 --channels 768 --context 1024 --checkpointing block --json";
-
 struct Raw {
   std::string text;
   bool on = false;
@@ -264,14 +263,16 @@ void set_field(TrainOptions& options, const Field& field, std::string_view text,
       field.member);
 }
 
-bool parse_train_arguments(const Arguments& words, TrainArguments& out, Purpose purpose) {
-  const bool plan = purpose == Purpose::kPlan;
-  CommandLine line(
-      plan ? "plan" : "train",
-      plan ? "What training would take, before anything of its size is allocated: memory by class, what\n"
-             "each layer keeps for backward, operations, time. With a text: what would be trained, and why."
-           : "Trains a model from text files (UTF-8), folders of .txt files, or - for standard input.",
-      plan ? kPlanExamples : kExamples);
+bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
+  return parse_run_arguments(
+      {"train", "Trains a model from text files (UTF-8), folders of .txt files, or - for standard input.",
+       kExamples},
+      words, out);
+}
+
+bool parse_run_arguments(const RunCommand& command, const Arguments& words, TrainArguments& out) {
+  const bool trains = command.purpose == RunCommand::Purpose::kTrain;
+  CommandLine line(command.name, command.description, command.examples);
   line.positionals("FILE", out.data, "text files or folders");
   std::map<std::string, Raw> raw;
   const auto text_option = [&](const std::string& name, std::string_view value, std::string_view help) {
@@ -279,6 +280,7 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out, Purpose 
   };
   std::string_view heading;
   for (const Field& field : train_fields()) {
+    if (command.purpose == RunCommand::Purpose::kSweep && kOfTrainAlone.contains(field.name)) continue;
     if (field.group != heading) line.heading(heading = field.group);
     if (std::holds_alternative<Field::Of<bool>>(field.member))
       line.flag("--" + field.name, raw[field.name].on, std::string(field.help));
@@ -296,28 +298,30 @@ bool parse_train_arguments(const Arguments& words, TrainArguments& out, Purpose 
   line.heading("Options");
   text_option("preset", "NAME", "sizes and rates by name: " + names);
   line.text("--config", out.config, "FILE", "TOML or JSON with these names; the command line wins");
-  if (!plan) {
+  if (trains) {
     text_option("out", "DIR", "folder of the run (runs/<name of the data>)");
     line.flag("--resume", out.resume, "insist on going on with a run; with more --steps: train longer");
   }
   text_option("threads", "N", fmt::format("threads (all processors: {})", available_threads()));
-  line.flag("--json", out.json, "one JSON object a line on standard output");
+  line.flag("--json", out.json,
+            trains ? "one JSON object a line on standard output" : "one JSON object on standard output");
+  if (command.own_options) command.own_options(line);
   if (!line.parse(words)) return false;
   for (const char* name : {"--config", "--out", "--preset", "--tokenizer"}) {
     const std::string& text = name == std::string_view("--config") ? out.config : raw[name + 2].text;
     check_use(!line.given(name) || !text.empty(), "{}: the value is empty; give one, or leave {} out", name,
               name);
   }
-  check_use(plan || !out.data.empty(),
-            "tril train: no text given; usage: tril train FILE... (tril train --help)");
+  check_use(command.purpose == RunCommand::Purpose::kPlan || !out.data.empty(),
+            "tril {0}: no text given; usage: tril {0} FILE... (tril {0} --help)", command.name);
   for (const std::string& word : out.data) {
     check_use((word != "true" && word != "false") || std::filesystem::exists(word),
               "tril {}: there is no file '{}'; switches take no value: give them, or leave them out",
-              plan ? "plan" : "train", word);
+              command.name, word);
   }
-  check_use(std::count(out.data.begin(), out.data.end(), "-") < 2, "tril {}: - is given twice",
-            plan ? "plan" : "train");
+  check_use(std::count(out.data.begin(), out.data.end(), "-") < 2, "tril {}: - is given twice", command.name);
   out.program = words.program;
+  out.in_folder = trains;
   out.threads = available_threads();
   std::vector<ConfigEntry> entries;
   if (!out.config.empty()) entries = read_config_file(out.config);

@@ -1,6 +1,7 @@
 // The options of `tril train`: one table serves the command line, its help and config files.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -22,6 +23,7 @@ struct TrainArguments {
   double hours = 0;    // length of the run in hours, 0: not given
   int64_t memory = 0;  // bytes the process may take, 0: not given
   bool resume = false, json = false;
+  bool in_folder = true;  // false: a model that is trained to be looked at and forgotten
   TrainOptions options;
   std::set<std::string> given;  // names of the fields somebody set: preset, config file or command line
 };
@@ -43,10 +45,18 @@ const std::vector<Field>& train_fields();
 // `where` names the option or the line of the config file. Throws kUse.
 void set_field(TrainOptions& options, const Field& field, std::string_view text, std::string_view where);
 
-// Of `tril train`; or of `tril plan`, which has no run and may have no text.
-enum class Purpose { kTrain, kPlan };
+// A command that takes the options of a run.
+struct RunCommand {
+  // kPlan has no run and may have no text; kSweep has no run, and finds rates itself.
+  enum class Purpose { kTrain, kPlan, kSweep };
+  std::string name, description, examples;
+  Purpose purpose = Purpose::kTrain;
+  std::function<void(CommandLine&)> own_options = {};  // added at the end
+};
+
 // Command line over config file over preset. False when help was printed.
-bool parse_train_arguments(const Arguments& words, TrainArguments& out, Purpose purpose = Purpose::kTrain);
+bool parse_train_arguments(const Arguments& words, TrainArguments& out);
+bool parse_run_arguments(const RunCommand& command, const Arguments& words, TrainArguments& out);
 
 // A flat TOML or JSON file of option names and values.
 struct ConfigEntry {

@@ -200,20 +200,21 @@ void check_asked_memory(const TrainArguments& arguments, const TrainRun& run) {
 
 TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
   TrainRun run;
-  run.out = arguments.out.empty() ? default_out(arguments.data.front()) : Path(arguments.out);
+  if (arguments.in_folder)
+    run.out = arguments.out.empty() ? default_out(arguments.data.front()) : Path(arguments.out);
   run.options = arguments.options;
   check_options(run.options);
   check_given_sizes(run.options, executor.threads(), free_memory());
   if (arguments.memory > 0)
     check_given_sizes(run.options, executor.threads(), asked_memory(arguments.memory, executor.threads()));
 
-  run.checkpoint = find_checkpoint(run.out, &run.damaged);
+  if (arguments.in_folder) run.checkpoint = find_checkpoint(run.out, &run.damaged);
   Json stored;
   if (run.checkpoint) {
     stored = read_identity(*run.checkpoint);
     run.steps_done = read_checkpoint_state(*run.checkpoint).step;
     run.options = with_stored(arguments, stored, run.checkpoint->string());
-  } else {
+  } else if (arguments.in_folder) {
     check_no_other_model(run.out, run.damaged);
     check_use(!arguments.resume, "--resume: {} holds no checkpoint; leave --resume out to start",
               run.out.string());

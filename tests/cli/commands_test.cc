@@ -166,12 +166,36 @@ TEST_F(Commands, BenchKeys) {
   EXPECT_EQ(matmul.size(), 15u);
 }
 
+TEST_F(Commands, LrFindSuggestsARateAndWritesNothing) {
+  const auto files = [] {
+    return std::distance(std::filesystem::recursive_directory_iterator(directory_->path()),
+                         std::filesystem::recursive_directory_iterator());
+  };
+  const auto before = files();
+  std::vector<std::string> words = train_arguments({"--lowest", "1e-4", "--highest", "10"});
+  words[0] = "lr-find";
+  const Result text = run(words);
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* piece : {"rate", "loss", "####", "\n  --learning-rate 0.0"})
+    EXPECT_NE(text.out.find(piece), std::string::npos) << piece << " missing in\n" << text.out;
+  words.emplace_back("--json");
+  const Result result = run(words);
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json json = parse_json(result.out);
+  ASSERT_TRUE(json.is_object()) << result.out;
+  EXPECT_GT(json["suggestion"], 1e-3);
+  EXPECT_LT(json["suggestion"], 0.1);
+  EXPECT_GT(json["points"].size(), 50u);
+  EXPECT_EQ(json["points"][0]["learning_rate"], 1e-4);
+  EXPECT_EQ(files(), before);
+}
+
 TEST_F(Commands, HelpShowsExamplesFirst) {
   const Result help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("tril train book.txt"), std::string::npos);
-  for (const char* command :
-       {"train", "plan", "generate", "attention", "plot", "info", "logits", "corpus", "doctor", "bench"}) {
+  for (const char* command : {"train", "plan", "lr-find", "generate", "attention", "plot", "info", "logits",
+                              "corpus", "doctor", "bench"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command), std::string::npos) << command;
     const Result own = run({command, "--help"});
     EXPECT_EQ(own.code, 0);

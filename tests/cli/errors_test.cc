@@ -47,6 +47,10 @@ TEST_F(Errors, CommandsAndOptions) {
   expect_error({"train", "text.txt", "--ranks", "2"}, 1, {"unknown option --ranks"});
   expect_error({"train", "text.txt", "--optimizer", "adam"}, 1, {"--optimizer 'adam'", "adamw, muon"});
   expect_error({"train", "text.txt", "--ema", "1"}, 1, {"--ema 1"});
+  expect_error({"lr-find"}, 1, {"tril lr-find: no text given", "tril lr-find FILE"});
+  expect_error({"lr-find", "text.txt", "--out", "run"}, 1, {"lr-find: unknown option --out"});
+  expect_error({"lr-find", "text.txt", "--lowest", "0.1", "--highest", "0.01"}, 1,
+               {"--lowest 0.1 is not below --highest 0.01"});
 }
 
 TEST_F(Errors, EmptyValuesTakeNothingElse) {
