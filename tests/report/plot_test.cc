@@ -46,23 +46,23 @@ int64_t count(const std::string& text, const std::string& piece) {
 }
 
 TEST(Plot, AsciiChart) {
-  // A straight line down; validation half a nat above it.
+  // A straight line down, of which the first step lies above the chart; validation half a nat higher.
   EXPECT_EQ(plot_text({falling_run("runs/a", 20)}, {.smooth = 0, .utf8 = false, .columns = 50}),
             "loss, nats a token\n"
-            "        |'.\n"
-            "        |  ''.\n"
-            "        |     ':.\n"
-            "    3.5 +        :.         o\n"
-            "        |          ':.\n"
-            "        |             '..\n"
-            "        |               '..\n"
-            "    3.0 +                  '..\n"
-            "        |                    ''.\n"
-            "        |                       ''.\n"
-            "        |                         ''.\n"
-            "    2.5 +                            ':.         o\n"
-            "        |                               ':\n"
-            "        |                                 ':.\n"
+            "        |'''..\n"
+            "        |    ''.\n"
+            "    3.5 +       '.          o\n"
+            "        |         ''.\n"
+            "        |            '.\n"
+            "        |              ':.\n"
+            "        |                 '.\n"
+            "    3.0 +                   ':\n"
+            "        |                     ':.\n"
+            "        |                        ':\n"
+            "        |                          ':.\n"
+            "    2.5 +                             '.         o\n"
+            "        |                               ':.\n"
+            "        |                                  '.\n"
             "        |                                    '..\n"
             "    2.0 +                                       '.\n"
             "        +--------+----------+---------+----------+\n"
@@ -114,6 +114,16 @@ TEST(Plot, LettersTellRunsApart) {
     EXPECT_GE(count(chart, letter), 4) << letter << "\n" << text;
   const std::vector<PlotRun> many(27, falling_run("run", 10));
   expect_error(ErrorKind::kUse, {"27 runs", "26", "--format html"}, [&] { plot_text(many, {}); });
+}
+
+// The rest of a run is no flat line below its first losses, and many validations do not hide the curve.
+TEST(Plot, LongRuns) {
+  PlotRun run = falling_run("run", 2000);
+  run.log.entries[0].loss_nats = 100;
+  const std::string text = plot_text({run}, {.smooth = 0, .utf8 = false});
+  EXPECT_NE(text.find("\n    3.5 +"), text.npos) << text;
+  EXPECT_GE(count(text, "o"), 20);
+  EXPECT_LE(count(text.substr(0, text.find("lowest")), "o"), 27);
 }
 
 TEST(Plot, AxesOfTokensAndTime) {

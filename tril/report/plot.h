@@ -50,8 +50,9 @@ struct CurveSummary {
 };
 CurveSummary summarize(const std::vector<CurvePoint>& curve);
 
-// A chart of 16 rows with both axes, and a line for each curve with its last and its lowest loss. Throws kUse
-// for more than kMostTextRuns runs, kData naming a run whose log has nothing to draw over this axis.
+// A chart of 16 rows with both axes, as high as the losses after the first fiftieth of the horizontal one,
+// and a line for each curve with its last and its lowest loss. Throws kUse for more than kMostTextRuns runs,
+// kData naming a run whose log has nothing to draw over this axis.
 std::string plot_text(const std::vector<PlotRun>& runs, const PlotOptions& options);
 
 // run,step and the columns of the log by its names; one line a step. What is missing stays empty.

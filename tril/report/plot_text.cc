@@ -14,6 +14,10 @@ namespace {
 constexpr int64_t kRows = 16;
 constexpr int64_t kLabelColumns = 8;   // left of the vertical axis
 constexpr int64_t kLetterColumns = 9;  // between the letters along a curve
+constexpr int64_t kMarkColumns = 3;    // between validations
+// The first losses of a long run are so high that the rest would be a flat line: this part of the axis may
+// lie above the chart, at its upper edge.
+constexpr double kIgnoredPart = 0.02;
 
 struct TextRun {
   std::string name;
@@ -36,13 +40,14 @@ std::vector<TextRun> curves_of(const std::vector<PlotRun>& runs, const PlotOptio
   return out;
 }
 
-// The range of a coordinate over all curves, never empty.
-PlotRange range_of(const std::vector<TextRun>& runs, double CurvePoint::*coordinate) {
+// The range of a coordinate over all points from x = `begin` on, never empty.
+PlotRange range_of(const std::vector<TextRun>& runs, double CurvePoint::*coordinate, double begin) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   PlotRange range = {kInfinity, -kInfinity};
   for (const TextRun& run : runs) {
     for (const auto* curve : {&run.training, &run.validation}) {
       for (const CurvePoint& point : *curve) {
+        if (point.x < begin) continue;
         range.low = std::min(range.low, point.*coordinate);
         range.high = std::max(range.high, point.*coordinate);
       }
@@ -73,8 +78,15 @@ void draw(PlotCanvas& canvas, const std::vector<TextRun>& runs) {
       next = column + kLetterColumns;
     }
   }
-  for (const TextRun& run : runs)
-    for (const CurvePoint& point : run.validation) canvas.mark(point.x, point.y, run.validation_mark);
+  for (const TextRun& run : runs) {
+    int64_t next = 0;  // marks side by side would hide the curve
+    for (const CurvePoint& point : run.validation) {
+      const int64_t column = canvas.column_of(point.x);
+      if (column < next && &point != &run.validation.back()) continue;
+      canvas.mark(point.x, point.y, run.validation_mark);
+      next = column + kMarkColumns;
+    }
+  }
 }
 
 // Numbers with as many decimals as tell neighbours apart.
@@ -162,7 +174,8 @@ std::string plot_text(const std::vector<PlotRun>& all, const PlotOptions& option
                "{}: no line of its log holds both a loss and what --x asks for; choose another --x",
                run.name);
   }
-  const PlotRange x = range_of(runs, &CurvePoint::x), y = range_of(runs, &CurvePoint::y);
+  const PlotRange x = range_of(runs, &CurvePoint::x, -std::numeric_limits<double>::infinity());
+  const PlotRange y = range_of(runs, &CurvePoint::y, x.low + kIgnoredPart * (x.high - x.low));
   const int64_t width = std::max(options.columns, kLeastColumns), columns = width - kLabelColumns - 1;
   PlotCanvas canvas(columns, kRows, options.utf8, x, y);
   draw(canvas, runs);
