@@ -55,7 +55,8 @@ Json training_json(const std::string& folder) {
   const CheckpointState state = read_checkpoint_state(*checkpoint);
   return {{"checkpoint", checkpoint->string()},
           {"step", state.step},
-          {"best_validation_loss_nats", state.best_validation_loss},
+          {"best_validation_loss_nats", state.watch.best_validation_loss},
+          {"best_save_step", state.best_save_step < 0 ? Json() : Json(state.best_save_step)},
           {"run", parse_json(state.options_json)}};
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <cmath>
 #include <csignal>
 #include <fstream>
 
@@ -59,7 +60,7 @@ TEST_F(CheckpointTest, BringsEverythingBack) {
   const CheckpointState state = read_checkpoint_state(*found);
   EXPECT_EQ(state.step, 3);
   EXPECT_EQ(state.options_json, "{\"layers\":2}");
-  EXPECT_TRUE(std::isinf(state.best_validation_loss));
+  EXPECT_TRUE(std::isinf(state.watch.best_validation_loss));
   const auto other = make();
   other->step();
   load_checkpoint(*found, other->parameters(), other->optimizer());
@@ -69,6 +70,71 @@ TEST_F(CheckpointTest, BringsEverythingBack) {
 TEST_F(CheckpointTest, KeepsTheNewest) {
   for (const int64_t step : {1, 2, 3}) save(step);
   EXPECT_EQ(names(), (std::vector<std::string>{"00000002", "00000003"}));
+}
+
+TEST_F(CheckpointTest, KeepsTheBestBesideTheNewest) {
+  const auto save_validated = [&](int64_t step, float factor) {
+    while (trainer_->steps_done() < step) trainer_->step();
+    // A last norm that is scaled makes the validation worse.
+    float* const scale = trainer_->parameters().find("ln_final.weight").value.f32();
+    scale[0] *= factor;
+    trainer_->evaluate();
+    const bool best = trainer_->best_is_unsaved();
+    trainer_->save(run(), "{}");
+    EXPECT_FALSE(trainer_->best_is_unsaved());
+    scale[0] /= factor;
+    return best;
+  };
+  EXPECT_TRUE(save_validated(1, 8));
+  EXPECT_FALSE(save_validated(2, 64));
+  EXPECT_FALSE(save_validated(3, 64));
+  save(4);
+  EXPECT_EQ(names(), (std::vector<std::string>{"00000001", "00000003", "00000004"}));
+  const CheckpointState state = read_checkpoint_state(step_folder(4));
+  EXPECT_EQ(state.best_save_step, 1);
+  EXPECT_EQ(state.watch.validations_since_best, 2);
+
+  trainer_ = make();  // another process
+  trainer_->resume(step_folder(4));
+  EXPECT_FALSE(save_validated(5, 64));
+  EXPECT_EQ(names(), (std::vector<std::string>{"00000001", "00000004", "00000005"}));
+  EXPECT_TRUE(save_validated(30, 1));
+  EXPECT_EQ(names(), (std::vector<std::string>{"00000005", "00000030"}));
+}
+
+TEST_F(CheckpointTest, WeightsAlone) {
+  save(2);
+  Transformer model(testing::small_config(testing::small_options()));
+  Parameters parameters(model, Parameters::Memory::kValues);
+  load_checkpoint_weights(step_folder(2), parameters);
+  for (size_t i = 0; i < parameters.items().size(); ++i) {
+    const View& loaded = parameters.items()[i].weight->value;
+    const View& saved = trainer_->parameters().items()[i].weight->value;
+    EXPECT_TRUE(std::equal(loaded.f32(), loaded.f32() + loaded.elements(), saved.f32()));
+  }
+}
+
+// Older ones hold the best validation loss alone.
+TEST_F(CheckpointTest, StateOfAnOlderTril) {
+  save(2);
+  std::ofstream(step_folder(2) / "state.json")
+      << "{\"step\": 2, \"best_validation_loss\": 1.5, \"options\": {\"layers\": 2}}";
+  const CheckpointState state = read_checkpoint_state(step_folder(2));
+  EXPECT_EQ(state.step, 2);
+  EXPECT_EQ(state.watch.best_validation_loss, 1.5);
+  EXPECT_EQ(state.best_save_step, -1);
+  EXPECT_EQ(state.watch.averaged_steps, 0);
+  EXPECT_TRUE(std::isinf(state.watch.first_loss));
+}
+
+// Permissions say nothing to root; a file in the place of the folder does.
+TEST_F(CheckpointTest, AFolderThatCannotBeWrittenIsNoEnd) {
+  std::ofstream(run() / "steps") << "in the way";
+  trainer_->step();
+  expect_contains(error_of(ErrorKind::kData, [&] { trainer_->save(run(), "{}"); }), "steps");
+  std::filesystem::remove(run() / "steps");
+  save(2);
+  EXPECT_EQ(find_checkpoint(run()), step_folder(2));
 }
 
 TEST_F(CheckpointTest, HasOnlyWeightsAndMomentsInIt) {

@@ -1,6 +1,7 @@
 #include "tril/train/log.h"
 
 #include <cmath>
+#include <limits>
 
 #include "tests/train/small_run.h"
 
@@ -26,6 +27,12 @@ TEST(RunLog, AStepIsOneObject) {
   EXPECT_EQ(line["validation_loss_nats"], 2.5);
   EXPECT_EQ(line["bits_per_byte"], 1.25);
   EXPECT_EQ(line["validation_tokens"], 100);
+  StepReport skipped = report(3);
+  skipped.loss = std::numeric_limits<double>::quiet_NaN();
+  skipped.skipped = true;
+  EXPECT_EQ(
+      to_text(log_line(skipped, 192, 0.75)),
+      R"({"step":3,"loss_nats":null,"gradient_norm":0.5,"learning_rate":0.001,"tokens":192,"skipped":true,"seconds":0.75})");
 }
 
 TEST(RunLog, LinesAfterTheCheckpointGo) {

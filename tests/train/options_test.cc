@@ -176,6 +176,13 @@ TEST(CheckOptions, NamesTheOptionAndItsValue) {
   expect_contains(message([](TrainOptions& o) { o.schedule = "step"; }),
                   "--schedule is 'step'; give one of cosine, linear, constant, wsd");
   expect_contains(message([](TrainOptions& o) { o.decay_fraction = 1.5f; }), "--decay-fraction is 1.5");
+  expect_contains(message([](TrainOptions& o) { o.save_minutes = -1; }), "--save-minutes is -1");
+  expect_contains(message([](TrainOptions& o) { o.patience = -1; }), "--patience is -1");
+  expect_contains(message([](TrainOptions& o) { o.max_skipped = -1; }), "--max-skipped is -1");
+  expect_contains(message([](TrainOptions& o) { o.final_model = "first"; }), "--final-model is 'first'");
+  expect_contains(message([](TrainOptions& o) { o.val_fraction = 0, o.patience = 3; }), "--patience");
+  expect_contains(message([](TrainOptions& o) { o.val_fraction = 0, o.final_model = "best"; }),
+                  "--final-model");
   expect_contains(message([](TrainOptions& o) { o.val_fraction = 1; }), "--val-fraction is 1");
   EXPECT_NO_THROW(check_options(testing::small_options()));
   EXPECT_NO_THROW(check_options({}));
@@ -225,6 +232,28 @@ TEST(ModelConfig, HasEveryVariantOfTheBlock) {
   EXPECT_TRUE(model_config(o, 17) == expected);
   EXPECT_EQ(expected.architecture(), "custom");
   EXPECT_NO_THROW(check_options(o));
+}
+
+TEST(ModelConfig, GivesTheOptionsBack) {
+  std::vector<TransformerConfig> configs;
+  for (const char* arch : {"gpt", "llama", "classic"}) {
+    TrainOptions o = testing::small_options();
+    o.arch = arch;
+    configs.push_back(testing::small_config(o));
+  }
+  TrainOptions o = testing::small_options();
+  o.arch = "llama", o.window = 9, o.softcap = 30, o.logit_softcap = 15, o.scale = 0.5f;
+  o.qk_norm = o.sinks = o.parallel_residual = o.rope_interleaved = true;
+  o.rope_base = 500, o.rope_size = 4, o.rope_scaling = "yarn", o.rope_factor = 4, o.rope_original_context = 8;
+  o.mlp_bias = "true", o.tied_head = "false", o.lm_head_bias = "true", o.norm_epsilon = 1e-6f;
+  configs.push_back(testing::small_config(o));
+  for (const TransformerConfig& config : configs) {
+    TrainOptions back;
+    set_model_options(config, back);
+    EXPECT_TRUE(model_config(back, 17).resolved() == config) << options_to_json(back);
+    EXPECT_EQ(back.arch, config.architecture());
+    EXPECT_NO_THROW(check_options(back));
+  }
 }
 
 TEST(CheckOptions, RopeOptionsNeedRope) {

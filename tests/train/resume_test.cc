@@ -175,7 +175,7 @@ TEST(Resume, KeepsTheBestValidationLoss) {
   trainer.save(folder.path(), "");
   Trainer other(small_config(o), o, corpus, executor);
   other.resume(find_checkpoint(folder.path()).value());
-  EXPECT_EQ(other.best_validation_loss(), best);
+  EXPECT_EQ(other.watch().best_validation_loss, best);
   EXPECT_EQ(read_checkpoint_state(find_checkpoint(folder.path()).value()).options_json, "null");
 }
 

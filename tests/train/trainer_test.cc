@@ -116,7 +116,7 @@ TEST(Trainer, EvaluationRepeatsAndHasNoDropout) {
   EXPECT_EQ(first.loss_nats, second.loss_nats);
   EXPECT_EQ(first.tokens, 3 * o.batch * o.context);
   EXPECT_DOUBLE_EQ(first.bits_per_byte, first.loss_nats / std::log(2.0) / 2);  // two bytes a token
-  EXPECT_EQ(with.best_validation_loss(), first.loss_nats);
+  EXPECT_EQ(with.watch().best_validation_loss, first.loss_nats);
 
   TrainOptions none = o;
   none.dropout = 0;

@@ -87,11 +87,21 @@ void write_optimizer(const Path& path, const Parameters& parameters, const Optim
   write_safetensors(path, arrays);
 }
 
+// visit(name, field) for what a state holds besides its step and options. Infinite numbers are null in the
+// file, and absent ones (of an older tril) stay as they are.
+template <class State, class Visit>
+void visit_numbers(State& state, Visit&& visit) {
+  visit("best_save_step", state.best_save_step);
+  visit("best_save_loss", state.best_save_loss);
+  visit_watch_state(state.watch, visit);
+}
+
 void write_state(const Path& path, const CheckpointState& state) {
   Json json;
   json["step"] = state.step;
-  json["best_validation_loss"] =
-      std::isfinite(state.best_validation_loss) ? Json(state.best_validation_loss) : Json(nullptr);
+  visit_numbers(state, [&](const std::string& name, auto value) {
+    json[name] = std::isfinite(static_cast<double>(value)) ? Json(value) : Json(nullptr);
+  });
   Json options = parse_json(state.options_json.empty() ? "null" : state.options_json);
   check_use(!options.is_discarded(), "checkpoint {}: the options are not JSON: {}", path.string(),
             state.options_json);
@@ -114,6 +124,11 @@ void load_array(const SafetensorsFile& file, const std::string& name, const View
   std::copy_n(view.data, dtype_bytes(out.dtype, out.elements()), out.data);
 }
 
+void check_undamaged(const Path& folder) {
+  const std::string damage = checkpoint_damage(folder);
+  check_data(damage.empty(), "checkpoint {}: {}; use an older one", folder.string(), damage);
+}
+
 void check_no_others(const SafetensorsFile& file, size_t expected) {
   check_data(file.arrays().size() == expected,
              "{}: {} arrays where the model has {}; it belongs to another model", file.path().string(),
@@ -122,12 +137,14 @@ void check_no_others(const SafetensorsFile& file, size_t expected) {
 
 }  // namespace
 
+Path checkpoint_folder(const Path& run, int64_t step) { return run / "steps" / fmt::format("{:08}", step); }
+
 void save_checkpoint(const Path& run, const Parameters& parameters, const Optimizer& optimizer,
                      const CheckpointState& state, int64_t keep) {
   const Path steps = run / "steps";
   make_directories(steps);
   remove_temporaries(steps);
-  const Path target = steps / fmt::format("{:08}", state.step);
+  const Path target = checkpoint_folder(run, state.step);
   const Path temporary = Path(target) += kTemporary;
   try {
     make_directories(temporary);
@@ -150,7 +167,8 @@ void save_checkpoint(const Path& run, const Parameters& parameters, const Optimi
   // The new one is durable: now the old may go.
   int64_t kept = 0;
   for (const StepFolder& folder : list_step_folders(steps)) {
-    if (folder.replaced || (folder.step <= state.step && ++kept > keep)) remove_tree(folder.path);
+    const bool old = folder.step <= state.step && ++kept > keep && folder.step != state.best_save_step;
+    if (folder.replaced || old) remove_tree(folder.path);
   }
 }
 
@@ -194,15 +212,17 @@ CheckpointState read_checkpoint_state(const Path& folder) {
              "{}: damaged; use an older checkpoint", path.string());
   CheckpointState state;
   state.step = json["step"].get<int64_t>();
-  const Json best = json.value("best_validation_loss", Json());
-  if (best.is_number()) state.best_validation_loss = best.get<double>();
+  visit_numbers(state, [&](const std::string& name, auto& field) {
+    const Json value = json.value(name, Json());
+    using T = std::remove_reference_t<decltype(field)>;
+    if (std::is_integral_v<T> ? value.is_number_integer() : value.is_number()) field = value.get<T>();
+  });
   state.options_json = to_text(json.value("options", Json()));
   return state;
 }
 
 void load_checkpoint(const Path& folder, Parameters& parameters, Optimizer& optimizer) {
-  const std::string damage = checkpoint_damage(folder);
-  check_data(damage.empty(), "checkpoint {}: {}; use an older one", folder.string(), damage);
+  check_undamaged(folder);
   const SafetensorsFile weights(folder / kFiles[0]);
   const SafetensorsFile stored(folder / kFiles[1]);
   const std::vector<NamedState> state = optimizer_state(parameters, optimizer);
@@ -213,6 +233,14 @@ void load_checkpoint(const Path& folder, Parameters& parameters, Optimizer& opti
   for (const NamedState& s : state) stored.view(s.name, s.view.shape, s.view.dtype);
   for (const auto& item : parameters.items()) load_array(weights, item.info.name, item.weight->value);
   for (const NamedState& s : state) load_array(stored, s.name, s.view);
+}
+
+void load_checkpoint_weights(const Path& folder, const Parameters& parameters) {
+  check_undamaged(folder);
+  const SafetensorsFile weights(folder / kFiles[0]);
+  check_no_others(weights, parameters.items().size());
+  for (const auto& item : parameters.items()) weights.f32(item.info.name, item.info.shape);
+  for (const auto& item : parameters.items()) load_array(weights, item.info.name, item.weight->value);
 }
 
 }  // namespace tril

@@ -14,17 +14,23 @@
 #include "tril/base/files.h"
 #include "tril/nn/parameter.h"
 #include "tril/train/optimizer.h"
+#include "tril/train/watch.h"
 
 namespace tril {
 
 struct CheckpointState {
   int64_t step = 0;  // steps done
-  double best_validation_loss = std::numeric_limits<double>::infinity();
+  WatchState watch;
+  // The save with the lowest validation loss so far; -1: none was made at a step with a validation.
+  int64_t best_save_step = -1;
+  double best_save_loss = std::numeric_limits<double>::infinity();
   std::string options_json;  // a JSON value of the caller's: the run's options, fingerprints of its data
 };
 
-// Writes and then removes all but the newest `keep` folders. If writing fails (a full disk), what was written
-// is removed, the older checkpoints stay, and kData is thrown.
+Path checkpoint_folder(const Path& run, int64_t step);
+
+// Writes and then removes all but the newest `keep` folders and the best. If writing fails (a full disk),
+// what was written is removed, the older checkpoints stay, and kData is thrown.
 void save_checkpoint(const Path& run, const Parameters& parameters, const Optimizer& optimizer,
                      const CheckpointState& state, int64_t keep);
 
@@ -36,5 +42,7 @@ std::string checkpoint_damage(const Path& folder);
 CheckpointState read_checkpoint_state(const Path& folder);
 // Fills weights and moments; throws kData naming file, tensor and shapes.
 void load_checkpoint(const Path& folder, Parameters& parameters, Optimizer& optimizer);
+// The weights alone.
+void load_checkpoint_weights(const Path& folder, const Parameters& parameters);
 
 }  // namespace tril

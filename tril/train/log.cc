@@ -38,6 +38,7 @@ Json log_line(const StepReport& report, int64_t tokens, double seconds, double t
   json["gradient_norm"] = report.gradient_norm;
   json["learning_rate"] = shortest_number(report.learning_rate);
   json["tokens"] = tokens;
+  if (report.skipped) json["skipped"] = true;
   if (report.validation) {
     json["validation_loss_nats"] = report.validation->loss_nats;
     json["bits_per_byte"] = report.validation->bits_per_byte;

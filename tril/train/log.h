@@ -2,6 +2,7 @@
 //
 //   {"step":20,"loss_nats":3.1,"gradient_norm":0.8,"learning_rate":0.0002,"tokens":15360,"seconds":0.41,
 //    "tokens_per_s":37460.0}
+//   the same with "skipped": true, and null for a loss that is not finite, when the step was not applied
 //   the same with "validation_loss_nats", "bits_per_byte", "validation_tokens" when the step was evaluated
 #pragma once
 

@@ -74,13 +74,19 @@ void visit_options(Options& o, Visit&& visit) {
   visit("eval-batches", o.eval_batches);
   visit("save-every", o.save_every);
   visit("sample-every", o.sample_every);
+  visit("save-minutes", o.save_minutes);
   visit("keep", o.keep);
   visit("tensorboard", o.tensorboard);
+  visit("final-model", o.final_model);
+  visit("patience", o.patience);
+  visit("max-skipped", o.max_skipped);
+  visit("from", o.from);
   visit("seed", o.seed);
 }
 
-constexpr std::string_view kMayChange[] = {"eval-every", "eval-batches", "save-every",   "sample-every",
-                                           "keep",       "tensorboard",  "checkpointing"};
+constexpr std::string_view kMayChange[] = {"eval-every",   "eval-batches", "save-every",   "sample-every",
+                                           "save-minutes", "keep",         "final-model",  "patience",
+                                           "max-skipped",  "tensorboard",  "checkpointing"};
 
 Json to_json(float value) { return shortest_number(value); }
 template <class T>
@@ -185,6 +191,14 @@ void check_options(const TrainOptions& o) {
     check_use(value >= 0, "--{} is {}; give a positive number, or 0 to have it chosen", name, value);
   check_range("accumulate", static_cast<double>(o.accumulate), 1, 1 << 20, "1 to 1048576");
   check_range("keep", static_cast<double>(o.keep), 1, kInfinity, "a number from 1");
+  check_range("save-minutes", o.save_minutes, 0, 1e6, "minutes of the clock, or 0 to save by steps alone");
+  check_use(o.final_model == "last" || o.final_model == "best", "--final-model is '{}'; give last or best",
+            o.final_model);
+  check_range("patience", static_cast<double>(o.patience), 0, kInfinity, "a number of validations, or 0");
+  check_range("max-skipped", static_cast<double>(o.max_skipped), 0, kInfinity, "a number of steps, or 0");
+  check_use(o.val_fraction > 0 || (o.patience == 0 && o.final_model == "last"),
+            "--val-fraction is 0: without validation text no model is known to be the best; leave out "
+            "--patience and --final-model, or give a --val-fraction above 0");
   check_use(o.dropout >= 0 && o.dropout < 1, "--dropout is {}; give a number from 0 to below 1", o.dropout);
   check_range("learning-rate", o.learning_rate, 0, 1e3,
               "a positive number such as 0.001, or 0 to have it chosen");

@@ -48,8 +48,13 @@ struct TrainOptions {
   bool document_mask = false;  // tokens see their own document alone, and its positions start at 0
   double val_fraction = 0.1;
   int64_t eval_every = 0, eval_batches = 0, save_every = 0, sample_every = 0;  // 0: chosen
-  int64_t keep = 2;
-  bool tensorboard = false;  // event files for TensorBoard, in the run's folder tensorboard
+  float save_minutes = 10;           // of the clock, besides save_every; 0: by steps alone
+  int64_t keep = 2;                  // newest saves; the best is kept besides
+  bool tensorboard = false;          // event files for TensorBoard, in the run's folder tensorboard
+  std::string final_model = "last";  // or "best": the save that becomes the finished model
+  int64_t patience = 0;              // validations in a row without a new best that end the run; 0: none do
+  int64_t max_skipped = 0;           // steps in a row left out because their numbers are not finite
+  std::string from;                  // the folder of a model whose weights the run starts from, or ""
   uint64_t seed = 1;
 };
 
@@ -70,6 +75,10 @@ float learning_rate_at(const TrainOptions& options, int64_t step);
 
 // The model these options describe, with zeros where sizes are still to be chosen.
 TransformerConfig model_config(const TrainOptions& options, int64_t vocabulary);
+
+// The reverse: the options of shape and block become those of `config`. What no option expresses (YaRN's
+// finer constants) is left out; dropout and z-loss stay.
+void set_model_options(const TransformerConfig& config, TrainOptions& options);
 
 // One flat JSON object, keys as on the command line without dashes in front.
 std::string options_to_json(const TrainOptions& options);

@@ -1,10 +1,12 @@
 #include "tril/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
-#include "tril/kernels/elementwise.h"
+#include "tril/train/tensor_checks.h"
 
 namespace tril {
 namespace {
@@ -27,11 +29,8 @@ int64_t count_targets(const Batch& batch) {
   return counted;
 }
 
-int64_t first_bad(Executor& executor, const View& view) {
-  int64_t bad = -1;
-  first_non_finite(executor, view.elements(), view.f32(), &bad);
-  return bad;
-}
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kDeadUnitsEvery = 20;  // steps
 
 }  // namespace
 
@@ -46,7 +45,9 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
       optimizer_(parameters_, options_),
       session_(model_, executor, options_.batch, config_.context, /*backward=*/true,
                checkpointing_of(options_)),
-      best_validation_loss_(std::numeric_limits<double>::infinity()) {
+      watch_(options_, unigram_entropy(corpus.train, config_.vocabulary)),
+      validation_loss_(kInfinity),
+      best_save_loss_(kInfinity) {
   parameters_.initialize(options_.seed, executor);
   session_.context().training = true;
   session_.context().seed = options_.seed;
@@ -106,34 +107,48 @@ StepReport Trainer::finish_step(double loss_sum, int64_t counted) {
   StepReport report;
   report.loss = loss_sum / static_cast<double>(counted);
   report.gradient_norm = optimizer_.gradient_norm(executor_);
-  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
-    report_non_finite(report.loss, report.gradient_norm);
   report.learning_rate = fixed_rate_.value_or(learning_rate_at(options_, steps_done_));
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
+    skip_step(report);
+    return report;
+  }
+  find_dead_units();
   optimizer_.apply(executor_, steps_done_, report.gradient_norm, report.learning_rate);
   report.step = ++steps_done_;
+  watch_.step(report.step, report.loss, report.gradient_norm);
   return report;
 }
 
-void Trainer::report_non_finite(double loss, double norm) {
-  std::string where = "no tensor is at fault: the activations overflow";
-  for (const bool gradient : {false, true}) {
-    for (const Parameters::Item& item : parameters_.items()) {
-      const View& view = gradient ? item.weight->gradient : item.weight->value;
-      const int64_t bad = first_bad(executor_, view);
-      if (bad < 0) continue;
-      where = fmt::format("the first bad tensor is the {} {} {}, element {} is {}",
-                          gradient ? "gradient of" : "weight", item.info.name, item.info.shape.to_string(),
-                          bad, view.f32()[bad]);
-      parameters_.zero_gradients();
-      fail(ErrorKind::kNumerics,
-           "step {}: loss {}, gradient norm {}; {}. This step was not applied; go on from the last "
-           "checkpoint with --resume and a lower --learning-rate or --clip 1, or start anew with them",
-           steps_done_ + 1, loss, norm, where);
-    }
-  }
+void Trainer::skip_step(StepReport& report) {
+  const std::optional<NonFinite> bad = find_non_finite(executor_, parameters_);
   parameters_.zero_gradients();
-  fail(ErrorKind::kNumerics, "step {}: loss {}, gradient norm {}; {}. This step was not applied",
-       steps_done_ + 1, loss, norm, where);
+  const std::string why =
+      fmt::format("loss {}, gradient norm {}; {}", report.loss, report.gradient_norm,
+                  bad ? bad->text : "no tensor is at fault: the activations or the norm overflow");
+  const bool in_weight = bad && bad->in_weight;
+  if (in_weight || watch_.state.skipped_in_a_row >= options_.max_skipped) {
+    const std::string skip = in_weight ? ""
+                             : options_.max_skipped == 0
+                                 ? ", or with --max-skipped 3 if few steps are bad"
+                                 : fmt::format("; {} before it were skipped", watch_.state.skipped_in_a_row);
+    fail(ErrorKind::kNumerics,
+         "step {}: {}. This step was not applied; go on from the last checkpoint with --resume and a lower "
+         "--learning-rate or --clip 1, or start anew with them{}",
+         steps_done_ + 1, why, skip);
+  }
+  report.skipped = true;
+  report.step = ++steps_done_;
+  watch_.skipped(report.step, why);
+}
+
+// The weights into a ReLU unit that is active for no token get a gradient of exactly 0.
+void Trainer::find_dead_units() {
+  if (config_.activation != Activation::kRelu || steps_done_ % kDeadUnitsEvery != 0) return;
+  for (const Parameters::Item& item : parameters_.items()) {
+    if (!item.info.name.ends_with(".mlp.hidden.weight")) continue;
+    const int64_t dead = count_zero_rows(item.weight->gradient);
+    watch_.dead_units(steps_done_ + 1, item.info.name, dead, item.info.shape[0]);
+  }
 }
 
 // In the memory of training: between two steps nothing in it is needed.
@@ -162,8 +177,13 @@ Evaluation Trainer::evaluate() {
   const double bytes_per_token =
       static_cast<double>(corpus_.validation_bytes) / static_cast<double>(corpus_.validation.size());
   if (bytes_per_token > 0) out.bits_per_byte = out.loss_nats / std::numbers::ln2 / bytes_per_token;
-  best_validation_loss_ = std::min(best_validation_loss_, out.loss_nats);
+  validation_loss_ = out.loss_nats;
+  watch_.validation(steps_done_, out.loss_nats);
   return out;
+}
+
+bool Trainer::best_is_unsaved() const {
+  return watch_.state.validated_step == steps_done_ && validation_loss_ < best_save_loss_;
 }
 
 void Trainer::resume(const Path& checkpoint_folder) {
@@ -171,23 +191,43 @@ void Trainer::resume(const Path& checkpoint_folder) {
   load_checkpoint(checkpoint_folder, parameters_, optimizer_);
   parameters_.zero_gradients();
   steps_done_ = state.step;
-  best_validation_loss_ = state.best_validation_loss;
+  watch_.state = state.watch;
+  validation_loss_ = kInfinity;
+  best_save_step_ = state.best_save_step;
+  best_save_loss_ = state.best_save_loss;
+}
+
+void Trainer::start_from(const Parameters& weights) {
+  const auto& from = weights.items();
+  const auto& to = parameters_.items();
+  check_use(from.size() == to.size(), "trainer: the weights to start from are {} tensors, the model's {}",
+            from.size(), to.size());
+  for (size_t i = 0; i < to.size(); ++i) {
+    check_use(from[i].info.name == to[i].info.name && from[i].info.shape == to[i].info.shape,
+              "trainer: a tensor to start from is {} {}, the model's is {} {}", from[i].info.name,
+              from[i].info.shape.to_string(), to[i].info.name, to[i].info.shape.to_string());
+  }
+  for (size_t i = 0; i < to.size(); ++i)
+    std::copy_n(from[i].weight->value.f32(), from[i].info.shape.elements(), to[i].weight->value.f32());
 }
 
 void Trainer::save(const Path& run, const std::string& options_json) {
-  for (const Parameters::Item& item : parameters_.items()) {
-    const int64_t bad = first_bad(executor_, item.weight->value);
-    if (bad >= 0) {
-      fail(ErrorKind::kNumerics,
-           "step {}: weight {} is {} at element {}; not saved, the older checkpoints stay. Go on from "
-           "the last one with --resume and a lower --learning-rate, or start anew with it",
-           steps_done_, item.info.name, item.weight->value.f32()[bad], bad);
-    }
+  const std::optional<NonFinite> bad = find_non_finite(executor_, parameters_);
+  if (bad && bad->in_weight) {
+    fail(ErrorKind::kNumerics,
+         "step {}: {}; not saved, the older checkpoints stay. Go on from the last one with --resume and a "
+         "lower --learning-rate, or start anew with it",
+         steps_done_, bad->text);
   }
-  save_checkpoint(
-      run, parameters_, optimizer_,
-      {.step = steps_done_, .best_validation_loss = best_validation_loss_, .options_json = options_json},
-      options_.keep);
+  const bool best = best_is_unsaved();
+  CheckpointState state{.step = steps_done_,
+                        .watch = watch_.state,
+                        .best_save_step = best ? steps_done_ : best_save_step_,
+                        .best_save_loss = best ? validation_loss_ : best_save_loss_,
+                        .options_json = options_json};
+  save_checkpoint(run, parameters_, optimizer_, state, options_.keep);
+  best_save_step_ = state.best_save_step;
+  best_save_loss_ = state.best_save_loss;
 }
 
 Trainer::Memory Trainer::plan_memory(const TransformerConfig& config, const TrainOptions& options,

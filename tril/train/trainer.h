@@ -28,7 +28,8 @@ struct StepReport {
   double loss = 0;   // mean over the step's targets, nats
   double gradient_norm = 0;
   float learning_rate = 0;
-  double seconds = 0;  // of this step
+  double seconds = 0;    // of this step
+  bool skipped = false;  // loss or gradients were not finite; the weights are those of the step before
   std::optional<Evaluation> validation;
 };
 
@@ -39,13 +40,15 @@ class Trainer {
   Trainer(const TransformerConfig& config, const TrainOptions& options, const Corpus& corpus,
           Executor& executor);
 
-  // One optimizer step (accumulate micro-batches). Throws kNumerics, naming step and the first bad tensor,
-  // when loss or gradients are not finite; the weights are then still those of the step before.
+  // One optimizer step (accumulate micro-batches). When loss or gradients are not finite the step is not
+  // applied: it is skipped, if no more than `max_skipped` in a row are; else kNumerics is thrown, with step,
+  // first bad tensor and its statistics. Non-finite weights are thrown at once.
   // Takes the batch of (seed, step): a resumed run reads the next one. Allocates nothing
   // after the first.
   StepReport step();
   // The mean loss over `eval_batches` batches of validation windows, evenly spread (0: all of them); the same
-  // ones every time. With --ema of the averaged weights. Throws kUse without validation tokens.
+  // ones every time. With --ema of the averaged weights. Throws kUse without validation tokens. The first one
+  // of a step counts for the best validation loss and for --patience.
   Evaluation evaluate();
   // As step(), with the caller's batches instead of the sampler's, each (B, T) of the options. The loss is
   // the mean over all counted targets of all of them; the batches' own `counted_targets` are not used.
@@ -62,8 +65,13 @@ class Trainer {
   // While it lives the model's weights are the averages of --ema, as in evaluate(): to sample from the model
   // and to save it. Without --ema it does nothing.
   AveragedWeights averaged_weights() { return AveragedWeights(optimizer_, steps_done_ > 0); }
-  double best_validation_loss() const { return best_validation_loss_; }  // infinite before the first
-  void resume(const Path& checkpoint_folder);                            // sets steps_done too
+  const WatchState& watch() const { return watch_.state; }
+  std::vector<Warning> take_warnings() { return watch_.take_warnings(); }  // those since the last call
+  // The validation of this step is lower than those of all saves.
+  bool best_is_unsaved() const;
+  void resume(const Path& checkpoint_folder);  // sets steps_done too
+  // Starts from the weights of another model of the same shape. Throws kUse naming the first that differs.
+  void start_from(const Parameters& weights);
   // Throws kNumerics, and writes nothing, if a weight is not finite.
   void save(const Path& run, const std::string& options_json);
 
@@ -78,7 +86,8 @@ class Trainer {
   // One micro-batch of a step: its share of the gradients. Returns its sum of losses.
   double accumulate(Batch batch, int64_t index, int64_t count, int64_t counted);
   StepReport finish_step(double loss_sum, int64_t counted);
-  [[noreturn]] void report_non_finite(double loss, double norm);
+  void skip_step(StepReport& report);
+  void find_dead_units();
   double evaluate_batch(const Batch& batch);
 
   TransformerConfig config_;
@@ -93,7 +102,10 @@ class Trainer {
   std::optional<SequentialWindows> windows_;
   std::optional<float> fixed_rate_;
   int64_t steps_done_ = 0;
-  double best_validation_loss_;
+  Watch watch_;
+  double validation_loss_;  // of the last evaluation
+  int64_t best_save_step_ = -1;
+  double best_save_loss_;
 };
 
 }  // namespace tril
