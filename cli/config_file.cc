@@ -1,4 +1,4 @@
-// Config files of `tril train`: the option names as keys, flat, in TOML or JSON.
+// Config files of `tril train`: the option names as keys, flat, in TOML or JSON; or the run.json of a run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,12 +67,22 @@ std::vector<ConfigEntry> read_toml(const std::string& path, std::string_view tex
   return entries;
 }
 
+// The options of a run.json: those that are not as they are without being given.
+Json options_of_run(const Json& run) {
+  const Json usual = parse_json(options_to_json({}));
+  Json options = Json::object();
+  for (const auto& [name, value] : run["options"].items())
+    if (value != usual.value(name, Json())) options[name] = value;
+  return options;
+}
+
 std::vector<ConfigEntry> read_json(const std::string& path, const std::string& text) {
   std::string repeated;
-  const Json root = parse_json(text, &repeated);
+  Json root = parse_json(text, &repeated);
   check_use(!root.is_discarded(), "{}: not valid JSON; write {{\"layers\": 4, ...}}", path);
   check_use(root.is_object(), "{}: the JSON is not an object; write {{\"layers\": 4, ...}}", path);
   check_use(repeated.empty(), "{}: {} is given twice; keep one", path, repeated);
+  if (root.contains("history") && root.value("options", Json()).is_object()) root = options_of_run(root);
   std::vector<ConfigEntry> entries;
   for (const auto& [name, value] : root.items()) {
     const std::string where = fmt::format("{}: {}", path, name);

@@ -7,7 +7,8 @@ namespace tril::cli {
 
 class FolderLock {
  public:
-  // Makes the folder if it is missing. Throws kUse if another process holds it.
+  // Makes the folder if it is missing. Throws kUse if another process holds it, kData if it or its steps/
+  // cannot be written.
   explicit FolderLock(const Path& folder);
   ~FolderLock();  // the system also releases it when the process ends in any way
   FolderLock(const FolderLock&) = delete;

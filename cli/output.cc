@@ -9,8 +9,8 @@ namespace tril::cli {
 namespace {
 
 bool is_name_of_model_file(std::string_view name) {
-  constexpr std::string_view kNames[] = {"config.json", "generation_config.json", "log.jsonl",
-                                         "manifest.json", "state.json"};
+  constexpr std::string_view kNames[] = {
+      "config.json", "generation_config.json", "log.jsonl", "manifest.json", "run.json", "state.json"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
          (name.starts_with("tokenizer") && name.ends_with(".json")) || name.ends_with(".safetensors") ||
          name.ends_with(".safetensors.index.json");

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/run_folder.h"
 #include "cli/signals.h"
 #include "cli/train_loop.h"
 #include "cli/train_report.h"
@@ -10,8 +11,8 @@ int train_command(const Arguments& words) {
   if (!parse_train_arguments(words, arguments)) return 0;
   ThreadPool pool(static_cast<int>(arguments.threads));
   TrainRun run = prepare_run(arguments, pool);
-  if (run.checkpoint && run.steps_done >= run.options.steps) {
-    complete_model_folder(run, pool);
+  if (is_finished(run)) {
+    complete_run_folder(run);
     print_already_finished(arguments, run);
     return 0;
   }

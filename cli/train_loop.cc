@@ -1,5 +1,6 @@
 #include "cli/train_loop.h"
 
+#include <chrono>
 #include <cstdio>
 
 #include "cli/folder_lock.h"
@@ -7,17 +8,19 @@
 #include "cli/log_writer.h"
 #include "cli/progress.h"
 #include "cli/prompt.h"
+#include "cli/run_folder.h"
 #include "cli/signals.h"
 #include "cli/train_report.h"
 #include "tril/containers/json.h"
 #include "tril/generate/generate.h"
-#include "tril/interop/model_folder.h"
 #include "tril/text/utf8.h"
 
 namespace tril::cli {
 namespace {
 
 constexpr int64_t kSampleTokens = 60;
+
+using Clock = std::chrono::steady_clock;
 
 // One run from its first step to its last; every output goes through here.
 class Loop {
@@ -37,35 +40,45 @@ class Loop {
               "{}: another tril has trained in this folder meanwhile; give the command again",
               run.out.string());
     if (run.checkpoint) trainer_.resume(*run.checkpoint);
+    if (run.start_model) trainer_.start_from(*run.start_model->parameters);
+    run.start_model.reset();
     log_.emplace(run.out / "log.jsonl", trainer_.steps_done(), o_.tensorboard);
   }
 
   int run() {
     StepReport report;
-    while (trainer_.steps_done() < o_.steps && !stopping()) {
+    while (!all_done() && !stopping()) {
       report = trainer_.step();
       if (due(o_.eval_every, report.step) && !run_.corpus.validation.empty())
         report.validation = trainer_.evaluate();
       write_log(report);
       if (!arguments_.json) progress_.step(report);
-      if (due(o_.sample_every, report.step) && report.step < o_.steps && !arguments_.json) show_sample();
-      const bool last = report.step == o_.steps;
-      if (due(o_.save_every, report.step) && !last && !stopping()) save_on_the_way();
+      show_warnings();
+      if (all_done() || stopping()) break;
+      if (due(o_.sample_every, report.step) && !arguments_.json) show_sample();
+      if (save_due(report.step) || trainer_.best_is_unsaved()) save_on_the_way();
     }
     progress_.finish();
     // Nothing was learned yet, so nothing should stand in the way of other options.
     if (trainer_.steps_done() == 0) return stopped_early();
     save();
-    if (trainer_.steps_done() < o_.steps)
-      stopped();
-    else
+    if (all_done()) {
+      take_final_model();
       finished(report);
+    } else {
+      stopped();
+    }
     return 0;
   }
 
  private:
   int64_t step_tokens() const { return o_.accumulate * o_.batch * o_.context; }
   bool stopping() const { return stop_requested() || progress_.output_gone() || output_gone_; }
+  bool all_done() const { return trainer_.steps_done() >= o_.steps || out_of_patience(o_, trainer_.watch()); }
+  bool save_due(int64_t step) const {
+    const std::chrono::duration<double, std::ratio<60>> minutes = Clock::now() - saved_at_;
+    return due(o_.save_every, step) || (o_.save_minutes > 0 && minutes.count() >= o_.save_minutes);
+  }
   bool due(int64_t every, int64_t step) const { return (every > 0 && step % every == 0) || step == o_.steps; }
 
   void write_log(const StepReport& report) {
@@ -83,18 +96,33 @@ class Loop {
     }
   }
 
-  void save() {
+  void save(bool with_model = true) {
     flush_log();
+    if (saved_step_ < 0) write_run_description(run_);
     trainer_.save(run_.out, run_.identity);  // refuses weights that are not finite
-    const AveragedWeights averaged = trainer_.averaged_weights();
-    save_model_folder(run_.out, run_.config, trainer_.parameters(), *run_.tokenizer);
+    if (with_model) {
+      const AveragedWeights averaged = trainer_.averaged_weights();
+      write_model(run_, trainer_.parameters());
+    }
     saved_step_ = trainer_.steps_done();
+  }
+
+  void take_final_model() {
+    try {
+      write_final_model(run_, checkpoint_folder(run_.out, trainer_.steps_done()));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) throw;
+      note("the finished model is the last save", error.what());
+    }
   }
 
   // A full disk must not end a run that has hours behind it.
   void save_on_the_way() {
+    // A new best between the saves that are due leaves the model as it is: half the waiting for the disk.
+    const bool is_due = save_due(trainer_.steps_done());
+    if (is_due) saved_at_ = Clock::now();
     try {
-      save();
+      save(is_due);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kData) throw;
       note(fmt::format(
@@ -109,6 +137,16 @@ class Loop {
       print_event("warning", {{"message", what + ": " + why}});
     else
       progress_.note(one_line("warning: " + what + ": " + why));
+  }
+
+  void show_warnings() {
+    for (const Warning& warning : trainer_.take_warnings()) {
+      if (arguments_.json)
+        print_event("warning",
+                    {{"kind", name_of(warning.kind)}, {"step", warning.step}, {"message", warning.message}});
+      else
+        progress_.note(one_line(fmt::format("warning: step {}: {}", warning.step, warning.message)));
+    }
   }
 
   void show_sample() {
@@ -152,10 +190,16 @@ class Loop {
 
   void finished(const StepReport& report) {
     const std::string out = one_line(run_.out.string());
+    const WatchState& watch = trainer_.watch();
+    const bool early = report.step < o_.steps;
     if (arguments_.json) {
       last_line_["out"] = out;
+      last_line_["stopped_early"] = early;
       return print_event("finished", last_line_);
     }
+    if (early)
+      fmt::print("\nstopped early: no validation since step {} was below its {:.4f} nats\n",
+                 watch.best_validation_step, watch.best_validation_loss);
     std::string validation;
     if (report.validation)
       validation = fmt::format(", validation loss {:.4f} nats, {:.3f} bits per byte",
@@ -182,32 +226,11 @@ class Loop {
   std::optional<LogWriter> log_;
   bool log_failed_ = false, output_gone_ = false;
   int64_t saved_step_ = -1;
+  Clock::time_point saved_at_ = Clock::now();
   Json last_line_;
 };
 
 }  // namespace
-
-void complete_model_folder(const TrainRun& run, Executor& executor) {
-  const auto written = [](const Path& path) {
-    std::error_code missing;
-    const auto time = std::filesystem::last_write_time(path, missing);
-    return missing ? std::filesystem::file_time_type::min() : time;
-  };
-  const auto whole = [&] {
-    try {
-      return load_model_folder(run.out).tokenizer != nullptr;
-    } catch (const Error&) {
-      return false;
-    }
-  };
-  // The weights are written last, after the save.
-  if (written(run.out / "model.safetensors") >= written(*run.checkpoint / "manifest.json") && whole()) return;
-  const FolderLock lock(run.out);
-  Trainer trainer(run.config, run.options, run.corpus, executor);
-  trainer.resume(*run.checkpoint);
-  const AveragedWeights averaged = trainer.averaged_weights();
-  save_model_folder(run.out, run.config, trainer.parameters(), *run.tokenizer);
-}
 
 int run_training(const TrainArguments& arguments, TrainRun& run, Executor& executor) {
   return Loop(arguments, run, executor).run();

@@ -34,6 +34,8 @@ std::vector<Field> make_fields() {
        0,
        0,
        {"gpt", "llama", "classic", "custom"}},
+      {"from", kModel, "MODEL", "start from the weights of this model, with its sizes and tokenizer",
+       &O::from},
       {"layers", kModel, "N", "transformer blocks", &O::layers, 1, kMany},
       {"heads", kModel, "N", "attention heads", &O::heads, 1, kMany},
       {"kv-heads", kModel, "N", "key/value heads; must divide --heads (as many)", &O::kv_heads, 1, kMany},
@@ -157,9 +159,23 @@ std::vector<Field> make_fields() {
       {"eval-batches", kRun, "N", "batches of a validation", &O::eval_batches, 1, 1e12},
       {"save-every", kRun, "N", "steps between saves", &O::save_every, 1, 1e12},
       {"sample-every", kRun, "N", "steps between samples of text", &O::sample_every, 1, 1e12},
-      {"keep", kRun, "N", "saves kept (2)", &O::keep, 1, 1e6},
+      {"save-minutes", kRun, "X", "minutes between saves, beside --save-every; 0: none (10)",
+       &O::save_minutes, 0, 1e6},
+      {"keep", kRun, "N", "newest saves kept, besides the best by validation loss (2)", &O::keep, 1, 1e6},
       {"tensorboard", kRun, "", "event files for TensorBoard too, in the run's folder tensorboard",
        &O::tensorboard},
+      {"final-model",
+       kRun,
+       "NAME",
+       "the model at the end: last, or best by validation loss (last)",
+       &O::final_model,
+       0,
+       0,
+       {"last", "best"}},
+      {"patience", kRun, "N", "end after N validations in a row without a new best; 0: never (0)",
+       &O::patience, 0, 1e9},
+      {"max-skipped", kRun, "N", "leave out up to N steps in a row whose numbers are not finite (0)",
+       &O::max_skipped, 0, 1e9},
       {"seed", kRun, "N", "of the first weights, the batches and dropout (1)", &O::seed, 0, 9.2e18},
   };
 }
@@ -224,6 +240,7 @@ constexpr const char* kExamples =
     "  tril train texts/ --out runs/mine         every .txt below a folder\n"
     "  tril train book.txt --layers 4 --heads 4 --channels 128 --context 64 --steps 2000\n"
     "  tril train book.txt --config run.toml --learning-rate 1e-3\n"
+    "  tril train more.txt --from runs/book      a new run from that model's weights\n"
     "  tril train texts/ --arch llama --kv-heads 2 --window 256 --document-mask\n"
     "The same command again goes on where an unfinished run stopped.";
 
@@ -237,6 +254,11 @@ struct Raw {
 const std::vector<Field>& train_fields() {
   static const std::vector<Field> fields = make_fields();
   return fields;
+}
+
+bool is_model_option(const Field& field) {
+  const bool of_the_run = field.name == "dropout" || field.name == "from";
+  return (field.group == kModel && !of_the_run) || field.group == kBlock;
 }
 
 void set_field(TrainOptions& options, const Field& field, std::string_view text, std::string_view where) {
@@ -297,7 +319,8 @@ bool parse_run_arguments(const RunCommand& command, const Arguments& words, Trai
   for (const Preset& preset : presets()) names += (names.empty() ? "" : ", ") + std::string(preset.name);
   line.heading("Options");
   text_option("preset", "NAME", "sizes and rates by name: " + names);
-  line.text("--config", out.config, "FILE", "TOML or JSON with these names; the command line wins");
+  line.text("--config", out.config, "FILE",
+            "TOML or JSON with these names, or a run.json; the command line wins");
   if (trains) {
     text_option("out", "DIR", "folder of the run (runs/<name of the data>)");
     line.flag("--resume", out.resume, "insist on going on with a run; with more --steps: train longer");
@@ -307,7 +330,7 @@ bool parse_run_arguments(const RunCommand& command, const Arguments& words, Trai
             trains ? "one JSON object a line on standard output" : "one JSON object on standard output");
   if (command.own_options) command.own_options(line);
   if (!line.parse(words)) return false;
-  for (const char* name : {"--config", "--out", "--preset", "--tokenizer"}) {
+  for (const char* name : {"--config", "--out", "--preset", "--tokenizer", "--from"}) {
     const std::string& text = name == std::string_view("--config") ? out.config : raw[name + 2].text;
     check_use(!line.given(name) || !text.empty(), "{}: the value is empty; give one, or leave {} out", name,
               name);
@@ -321,6 +344,7 @@ bool parse_run_arguments(const RunCommand& command, const Arguments& words, Trai
   }
   check_use(std::count(out.data.begin(), out.data.end(), "-") < 2, "tril {}: - is given twice", command.name);
   out.program = words.program;
+  out.words = words.words;
   out.in_folder = trains;
   out.threads = available_threads();
   std::vector<ConfigEntry> entries;

@@ -16,6 +16,7 @@ namespace tril::cli {
 // What the command is told besides the fields of TrainOptions.
 struct TrainArguments {
   std::string program;
+  std::vector<std::string> words;  // after "train", as given
   std::vector<std::string> data;
   std::string out, preset, config;
   int64_t threads = 0;
@@ -41,6 +42,7 @@ struct Field {
 };
 
 const std::vector<Field>& train_fields();
+bool is_model_option(const Field& field);  // a model has it: of its sizes or its block
 
 // `where` names the option or the line of the config file. Throws kUse.
 void set_field(TrainOptions& options, const Field& field, std::string_view text, std::string_view where);
@@ -58,7 +60,7 @@ struct RunCommand {
 bool parse_train_arguments(const Arguments& words, TrainArguments& out);
 bool parse_run_arguments(const RunCommand& command, const Arguments& words, TrainArguments& out);
 
-// A flat TOML or JSON file of option names and values.
+// A flat TOML or JSON file of option names and values, or the run.json of a run.
 struct ConfigEntry {
   std::string name, value;
   std::string where;  // "run.toml line 3: layers"

@@ -92,6 +92,7 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
   line("model", fmt::format("{}: {} layer{}, {} head{} of {}, {} channels, context {}; {} parameters", o.arch,
                             c.layers, plural(c.layers), c.heads, plural(c.heads), c.head_size, c.channels,
                             c.context, format_count(plan.parameters)));
+  if (!o.from.empty()) line("from", one_line(o.from));
   line("memory",
        fmt::format("{}: parameters {}, gradients {}, moments {}, {}activations {}, scratch {}, program{} {}",
                    bytes(plan.total_bytes), bytes(plan.memory.parameters), bytes(plan.memory.gradients),
@@ -141,18 +142,30 @@ std::string generate_line(const TrainArguments& arguments, const TrainRun& run) 
 }
 
 void print_already_finished(const TrainArguments& arguments, const TrainRun& run) {
+  const bool early = run.steps_done < run.options.steps;
   if (arguments.json) {
-    const Json line = {{"event", "finished"}, {"out", run.out.string()}, {"step", run.steps_done}};
+    const Json line = {
+        {"event", "finished"}, {"out", run.out.string()}, {"step", run.steps_done}, {"stopped_early", early}};
     std::puts(to_text(line).c_str());
     return;
   }
-  fmt::print(
-      "This run is finished: {} holds all {} steps.\n"
-      "  write text       {}\n"
-      "  train longer     {} --resume --steps {}\n"
-      "  start anew       the same command with another --out, or remove {}\n",
-      one_line(run.out.string()), run.steps_done, generate_line(arguments, run),
-      program_and_data(arguments, run), 2 * run.steps_done, one_line(run.out.string()));
+  const std::string out = one_line(run.out.string());
+  const std::string go_on = program_and_data(arguments, run) + " --resume ";
+  if (early) {
+    fmt::print(
+        "This run is finished: {} stopped early after step {} of {}, at the end of --patience {}.\n"
+        "  write text       {}\n"
+        "  train on         {}--patience {}, or 0: to the last step\n",
+        out, run.steps_done, run.options.steps, run.options.patience, generate_line(arguments, run), go_on,
+        2 * run.options.patience);
+  } else {
+    fmt::print(
+        "This run is finished: {} holds all {} steps.\n"
+        "  write text       {}\n"
+        "  train longer     {}--steps {}\n",
+        out, run.steps_done, generate_line(arguments, run), go_on, 2 * run.steps_done);
+  }
+  fmt::print("  start anew       the same command with another --out, or remove {}\n", out);
 }
 
 }  // namespace tril::cli

@@ -1,8 +1,13 @@
 #include "cli/train_setup.h"
 
+#include "cli/format.h"
 #include "cli/memory.h"
+#include "cli/start_model.h"
+#include "tril/containers/checksum.h"
 #include "tril/containers/json.h"
+#include "tril/interop/layout.h"
 #include "tril/kernels/machine.h"
+#include "tril/kernels/matmul.h"
 #include "tril/train/defaults.h"
 
 namespace tril::cli {
@@ -32,10 +37,10 @@ void check_no_other_model(const Path& out, const std::vector<std::string>& damag
 }
 
 // What the run was started with, for everything this command leaves open.
-TrainOptions with_stored(const TrainArguments& arguments, const Json& stored, const std::string& source) {
+TrainOptions with_stored(const TrainArguments& arguments, TrainOptions options, const Json& stored,
+                         const std::string& source) {
   Json open = stored.at("options");
   for (const std::string& name : arguments.given) open.erase(name);
-  TrainOptions options = arguments.options;
   options_from_json(to_text(open), source, options);
   // A new rate takes the lowest one with it.
   const float before = stored.at("options").value("learning-rate", 0.0f);
@@ -59,15 +64,39 @@ Json read_identity(const Path& checkpoint) {
   return stored;
 }
 
-Json make_identity(const TrainArguments& arguments, const TrainRun& run) {
+// The commands that made the run, each with the step it began at; the same one again adds nothing.
+Json make_history(const TrainArguments& arguments, const TrainRun& run, const Json& stored) {
+  std::string command = shell_quote(arguments.program) + " train";
+  for (const std::string& word : arguments.words) command += " " + shell_quote(word);
+  Json now = {{"command", command},
+              {"tril", TRIL_VERSION},
+              {"instruction_set", instruction_set()},
+              {"products", matmul_engine()}};
+  Json history = stored.value("history", Json::array());
+  Json last = history.empty() ? Json::object() : history.back();
+  last.erase("from_step");
+  if (to_text(last) == to_text(now)) return history;  // as text: names need not be UTF-8
+  now["from_step"] = run.steps_done;
+  history.push_back(now);
+  return history;
+}
+
+Json make_identity(const TrainArguments& arguments, const TrainRun& run, const Json& stored) {
   Json identity;
   identity["options"] = parse_json(options_to_json(run.options));
   identity["tokens"] = arguments.tokens;
   identity["hours"] = arguments.hours;
   identity["data"] = {{"fingerprint", run.corpus.fingerprint},
                       {"train_tokens", run.corpus.train.size()},
-                      {"validation_tokens", run.corpus.validation.size()}};
+                      {"validation_tokens", run.corpus.validation.size()},
+                      {"sources", arguments.data},
+                      {"documents", run.corpus.documents},
+                      {"text_bytes", run.corpus.train_bytes + run.corpus.validation_bytes},
+                      {"text_crc32", run.text_crc32}};
   identity["tokenizer"] = run.tokenizer->fingerprint();
+  if (!run.start_weights_crc32.empty()) identity["from_weights_crc32"] = run.start_weights_crc32;
+  identity["config"] = parse_json(tril_config_json(run.config));
+  identity["history"] = make_history(arguments, run, stored);
   return identity;
 }
 
@@ -95,7 +124,8 @@ void check_same_run(const TrainArguments& arguments, const TrainRun& run, const 
       differ(fmt::format("--{}", name), to_text(stored.value(name, Json(0))), to_text(now.at(name)));
   }
   const Json& data = stored["data"];
-  if (data != now["data"])
+  const auto other = [&](const char* name) { return data.value(name, Json()) != now["data"][name]; };
+  if (other("fingerprint") || other("train_tokens") || other("validation_tokens"))
     differ("the text",
            fmt::format("{} tokens ({})", to_text(data["train_tokens"]), to_text(data["fingerprint"])),
            fmt::format("{} tokens ({})", to_text(now["data"]["train_tokens"]),
@@ -121,6 +151,19 @@ Tokenizer make_tokenizer(const TrainOptions& options, const std::vector<Document
   return Tokenizer::load(options.tokenizer);
 }
 
+std::string crc32_of(const std::vector<Document>& documents) {
+  uint32_t crc = 0;
+  for (const Document& document : documents) crc = crc32(std::as_bytes(std::span(document.text)), crc);
+  return fmt::format("{:08x}", crc);
+}
+
+// A path in one spelling: "a/./b/" as "a/b".
+std::string normal_path(const std::string& text) {
+  Path path = Path(text).lexically_normal();
+  if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
+  return path.string();
+}
+
 std::string first_word(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   size_t end = 0;
@@ -137,16 +180,20 @@ void read_text(const TrainArguments& arguments, TrainRun& run) {
   run.has_text = true;
   const std::vector<Document> documents =
       read_documents({arguments.data.begin(), arguments.data.end()}, &run.skipped_empty);
+  run.text_crc32 = crc32_of(documents);
   const TextFacts facts = text_facts(documents);
-  choose_tokenizer(run.options, facts);
-  check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
-            "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
-            run.options.vocab, run.options.tokenizer);
-  run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, documents));
+  const bool own_model = run.tokenizer == nullptr;  // else that of --from
+  if (own_model) {
+    choose_tokenizer(run.options, facts);
+    check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
+              "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
+              run.options.vocab, run.options.tokenizer);
+    run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, documents));
+  }
   choose_context(run.options, facts);
   run.corpus = tokenize(documents, *run.tokenizer, run.options.val_fraction, run.options.context);
   run.first_word = first_word(documents.front().text);
-  run.facts.vocabulary = run.tokenizer->vocabulary();
+  run.facts.vocabulary = own_model ? run.tokenizer->vocabulary() : run.config.vocabulary;
   run.facts.train_tokens = static_cast<int64_t>(run.corpus.train.size());
   run.facts.validation_tokens = static_cast<int64_t>(run.corpus.validation.size());
 }
@@ -154,7 +201,12 @@ void read_text(const TrainArguments& arguments, TrainRun& run) {
 // As if there were as much text as anybody could use.
 void assume_text(const TrainArguments& arguments, TrainRun& run) {
   constexpr int64_t kEnough = 1'000'000'000'000'000;
+  run.facts.train_tokens = run.facts.validation_tokens = kEnough;
   TrainOptions& o = run.options;
+  if (run.tokenizer != nullptr) {  // that of --from
+    run.facts.vocabulary = run.config.vocabulary;
+    return;
+  }
   if (o.tokenizer.empty()) o.tokenizer = "bpe";
   choose_tokenizer(o, {.bytes = int64_t{1} << 24});
   if (!arguments.preset.empty() && !arguments.given.contains("vocab"))
@@ -165,7 +217,6 @@ void assume_text(const TrainArguments& arguments, TrainRun& run) {
     run.facts.vocabulary = 256;
   else
     run.facts.vocabulary = Tokenizer::load(o.tokenizer).vocabulary();
-  run.facts.train_tokens = run.facts.validation_tokens = kEnough;
 }
 
 void measure(const TrainArguments& arguments, TrainRun& run, Executor& executor) {
@@ -190,40 +241,60 @@ void choose_options(TrainRun& run) {
             o.steps);
 }
 
+// After the options are chosen. The model of --from keeps its own shape.
+void settle_config(TrainRun& run) {
+  const TransformerConfig config = model_config(run.options, run.facts.vocabulary).resolved();
+  if (run.options.from.empty()) {
+    run.config = config;
+    return;
+  }
+  run.config.dropout = config.dropout;
+  run.config.z_loss = config.z_loss;
+  run.config.label_smoothing = config.label_smoothing;
+}
+
 void check_asked_memory(const TrainArguments& arguments, const TrainRun& run) {
   if (arguments.memory > 0)
     check_memory(run.config, run.options, run.facts.threads,
                  {.bytes = static_cast<double>(run.facts.memory), .asked = arguments.memory});
 }
 
+void look_into_folder(const TrainArguments& arguments, TrainRun& run, Json& stored) {
+  run.out = arguments.out.empty() ? default_out(arguments.data.front()) : Path(arguments.out);
+  run.checkpoint = find_checkpoint(run.out, &run.damaged);
+  if (run.checkpoint) {
+    stored = read_identity(*run.checkpoint);
+    const CheckpointState state = read_checkpoint_state(*run.checkpoint);
+    run.steps_done = state.step;
+    run.options = with_stored(arguments, run.options, stored, run.checkpoint->string());
+    restore_start_model(stored, run);
+    run.out_of_patience = out_of_patience(run.options, state.watch);
+    return;
+  }
+  check_no_other_model(run.out, run.damaged);
+  check_use(!arguments.resume, "--resume: {} holds no checkpoint; leave --resume out to start",
+            run.out.string());
+}
+
 }  // namespace
 
 TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
   TrainRun run;
-  if (arguments.in_folder)
-    run.out = arguments.out.empty() ? default_out(arguments.data.front()) : Path(arguments.out);
   run.options = arguments.options;
+  if (!run.options.from.empty()) run.options.from = normal_path(run.options.from);
   check_options(run.options);
   check_given_sizes(run.options, executor.threads(), free_memory());
   if (arguments.memory > 0)
     check_given_sizes(run.options, executor.threads(), asked_memory(arguments.memory, executor.threads()));
 
-  if (arguments.in_folder) run.checkpoint = find_checkpoint(run.out, &run.damaged);
-  Json stored;
-  if (run.checkpoint) {
-    stored = read_identity(*run.checkpoint);
-    run.steps_done = read_checkpoint_state(*run.checkpoint).step;
-    run.options = with_stored(arguments, stored, run.checkpoint->string());
-  } else if (arguments.in_folder) {
-    check_no_other_model(run.out, run.damaged);
-    check_use(!arguments.resume, "--resume: {} holds no checkpoint; leave --resume out to start",
-              run.out.string());
-  }
+  Json stored = Json::object();
+  if (arguments.in_folder) look_into_folder(arguments, run, stored);
+  if (!run.checkpoint && !run.options.from.empty()) load_start_model(arguments, run);
 
   read_text(arguments, run);
   measure(arguments, run, executor);
   if (!run.checkpoint) choose_options(run);
-  run.config = model_config(run.options, run.facts.vocabulary).resolved();
+  settle_config(run);
   if (run.checkpoint && arguments.memory > 0 && !arguments.given.contains("checkpointing")) {
     run.options.checkpointing.clear();
     choose_memory(run.options, run.config, run.facts, /*divide_batch=*/false);
@@ -232,7 +303,7 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
   check_asked_memory(arguments, run);
   check_memory(run.config, run.options, run.facts.threads, free_memory());
 
-  Json identity = make_identity(arguments, run);
+  Json identity = make_identity(arguments, run, stored);
   if (run.checkpoint) {
     check_same_run(arguments, run, stored, identity);
     for (const char* name : {"tokens", "hours"}) identity[name] = stored.value(name, Json(0));
@@ -245,13 +316,14 @@ TrainRun prepare_plan(const TrainArguments& arguments, Executor& executor) {
   TrainRun run;
   run.options = arguments.options;
   check_options(run.options);
+  if (!run.options.from.empty()) load_start_model(arguments, run);
   if (arguments.data.empty())
     assume_text(arguments, run);
   else
     read_text(arguments, run);
   measure(arguments, run, executor);
   choose_options(run);
-  run.config = model_config(run.options, run.facts.vocabulary).resolved();
+  settle_config(run);
   run.process_bytes = process_bytes(run.facts.threads);
   check_asked_memory(arguments, run);
   return run;

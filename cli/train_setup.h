@@ -9,6 +9,7 @@
 
 #include "cli/train_options.h"
 #include "tril/data/documents.h"
+#include "tril/interop/model_folder.h"
 #include "tril/text/tokenizer.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/defaults.h"
@@ -32,12 +33,21 @@ struct TrainRun {
   SizeLimit limit = SizeLimit::kGiven;
   int64_t process_bytes = 0;         // of this process before the trainer exists
   std::string first_word;            // of the text, to show a command that generates
-  std::string identity;              // JSON: options, fingerprints of data and tokenizer; kept in checkpoints
+  std::string text_crc32;            // of all text, document after document, in hexadecimal
+  std::string identity;              // JSON: how this run is made; kept in checkpoints and as run.json
   std::optional<Path> checkpoint;    // to resume from
   int64_t steps_done = 0;            // of that checkpoint
+  bool out_of_patience = false;      // at that checkpoint: the run has ended early
   std::vector<std::string> damaged;  // newer checkpoints that are not whole, and what is wrong with them
   int64_t skipped_empty = 0;         // files
+  std::unique_ptr<LoadedModel> start_model;  // of --from, until the run has its weights
+  std::string start_weights_crc32;           // of that model's file, in hexadecimal
 };
+
+// It has all its steps, or has ended early.
+inline bool is_finished(const TrainRun& run) {
+  return run.checkpoint && (run.steps_done >= run.options.steps || run.out_of_patience);
+}
 
 // Throws kUse / kData: unreadable text, impossible sizes, a folder that holds another run.
 TrainRun prepare_run(const TrainArguments& arguments, Executor& executor);

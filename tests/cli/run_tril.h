@@ -32,7 +32,8 @@ struct RunOptions {
   std::filesystem::path directory = ".";
   std::string input = {};      // of standard input
   std::string signal_at = {};  // when this text was written to standard output ...
-  int signal = 0;              // ... this signal is sent
+  int signal = 0;              // ... this signal is sent ...
+  int64_t delay_us = 0;        // ... so much later
   int signals = 1;             // so often, a little apart
   bool hang_up = false;        // or standard output is closed then
   rlim_t file_limit = 0;       // bytes a file may get, 0: any number
@@ -101,6 +102,7 @@ inline Result run_tril(const std::vector<std::string>& arguments, const RunOptio
     internal::drain(pipes[0], result.out);
     internal::drain(pipes[1], result.err);
     if (waiting && result.out.find(options.signal_at) != std::string::npos) {
+      std::this_thread::sleep_for(std::chrono::microseconds(options.delay_us));
       if (options.hang_up) {
         ::close(pipes[0].fd);
         pipes[0].fd = -1;

@@ -3,38 +3,12 @@
 
 #include <sstream>
 
-#include "tests/cli/run_tril.h"
-#include "tril/containers/json.h"
-#include "tril/containers/safetensors.h"
+#include "tests/cli/train_run.h"
 
 namespace tril::cli_testing {
 namespace {
 
-class Train : public ::testing::Test {
- protected:
-  void SetUp() override { write_file(directory_ / "text.txt", sample_text()); }
-
-  Result run(const std::vector<std::string>& arguments, RunOptions options = {}) {
-    options.directory = directory_.path();
-    return run_tril(arguments, options);
-  }
-  std::string weights(const std::string& out) { return read_file(directory_ / out / "model.safetensors"); }
-
-  // The log without its timing.
-  std::vector<Json> log(const std::string& out) {
-    std::vector<Json> lines;
-    std::istringstream text(read_file(directory_ / out / "log.jsonl"));
-    for (std::string line; std::getline(text, line);) {
-      lines.push_back(parse_json(line));
-      EXPECT_TRUE(lines.back().contains("seconds") && lines.back().contains("tokens_per_s")) << line;
-      lines.back().erase("seconds");
-      lines.back().erase("tokens_per_s");
-    }
-    return lines;
-  }
-
-  testing::TemporaryDirectory directory_;
-};
+class Train : public TrainRunTest {};
 
 TEST_F(Train, OneCommandTrainsAndSaysHowToGenerate) {
   const Result result =
@@ -284,7 +258,7 @@ TEST_F(Train, FinishedRunGetsTheModelOfItsLastSave) {
 }
 
 TEST_F(Train, DamagedSavesArePassedOverAndNamed) {
-  const auto arguments = train_arguments({"--out", "run", "--save-every", "20"});
+  const auto arguments = train_arguments({"--out", "run", "--save-every", "20", "--eval-every", "20"});
   ASSERT_EQ(run(arguments).code, 0);
   const std::string model = weights("run");
   write_file(directory_ / "run" / "steps" / "00000040" / "weights.safetensors", "damaged");

@@ -48,5 +48,7 @@ std::string gpt2_config_json(const TransformerConfig& config, int32_t end_of_tex
 std::string tril_config_json(const TransformerConfig& config);
 // Sets `layout` to "gpt2" or "tril". Throws kData naming file, key and value.
 TransformerConfig read_config_json(const Path& path, std::string& layout);
+// What tril_config_json() gave; `where` names its place in messages.
+TransformerConfig parse_tril_config(std::string_view json, const std::string& where);
 
 }  // namespace tril

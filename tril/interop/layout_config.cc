@@ -155,6 +155,14 @@ TransformerConfig read_tril(const ConfigFile& file) {
   return c;
 }
 
+TransformerConfig resolve(const ConfigFile& file, const TransformerConfig& config) {
+  try {
+    return config.resolved();
+  } catch (const Error& error) {
+    fail(ErrorKind::kData, "{}: {}", file.where(), error.what());
+  }
+}
+
 }  // namespace
 
 bool expressible_as_gpt2(const TransformerConfig& config) {
@@ -220,12 +228,12 @@ TransformerConfig read_config_json(const Path& path, std::string& layout) {
   layout = file.text("model_type");
   check_data(layout == "gpt2" || layout == "tril", "{}: \"model_type\" is \"{}\"; tril reads gpt2 and tril",
              path.string(), layout);
-  const TransformerConfig config = layout == "gpt2" ? read_gpt2(file) : read_tril(file);
-  try {
-    return config.resolved();
-  } catch (const Error& error) {
-    fail(ErrorKind::kData, "{}: {}", path.string(), error.what());
-  }
+  return resolve(file, layout == "gpt2" ? read_gpt2(file) : read_tril(file));
+}
+
+TransformerConfig parse_tril_config(std::string_view json, const std::string& where) {
+  const ConfigFile file(where, parse_json(json));
+  return resolve(file, read_tril(file));
 }
 
 }  // namespace tril

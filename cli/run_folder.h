@@ -1,0 +1,22 @@
+// What a run's folder holds beside its checkpoints and log: the model, and run.json, which says how it was
+// made: all options, the hashes of text, tokenizer and first weights, and every command.
+#pragma once
+
+#include "cli/train_setup.h"
+
+namespace tril::cli {
+
+// run.json, and the tokenizer, which a run of --from needs to go on: before its first save.
+void write_run_description(const TrainRun& run);
+
+// The model with these weights.
+void write_model(const TrainRun& run, const Parameters& parameters);
+
+// Replaces the model by the one that --final-model asks for, if that is not the last save's. `last` is the
+// newest save. Throws kData if the best save is missing or damaged.
+void write_final_model(const TrainRun& run, const Path& last);
+
+// Of a finished run: writes what is not there, not whole, or of another save than --final-model asks for.
+void complete_run_folder(const TrainRun& run);
+
+}  // namespace tril::cli

@@ -1,0 +1,54 @@
+#include "cli/start_model.h"
+
+#include "tril/containers/checksum.h"
+#include "tril/interop/layout.h"
+
+namespace tril::cli {
+
+void load_start_model(const TrainArguments& arguments, TrainRun& run) {
+  const Path folder = run.options.from;
+  LoadedModel loaded = load_model_folder(folder);
+  check_use(
+      loaded.tokenizer != nullptr,
+      "--from {}: the model has no tokenizer.json, without which no text can be read for it; put it there",
+      folder.string());
+  for (const char* name : {"tokenizer", "vocab"})
+    check_use(!arguments.given.contains(name),
+              "--{}: the tokenizer of this run is that of --from {}; leave --{} out", name, folder.string(),
+              name);
+  set_model_options(loaded.config, run.options);
+  TrainOptions wanted = run.options;
+  for (const Field& field : train_fields()) {
+    if (!is_model_option(field) || !arguments.given.contains(field.name)) continue;
+    std::visit([&](auto member) { wanted.*member = arguments.options.*member; }, field.member);
+  }
+  std::string conflicts;
+  for (const OptionDifference& difference : compare_options(run.options, wanted))
+    conflicts += fmt::format("{}--{} is {}, the model has {}", conflicts.empty() ? "" : "; ", difference.name,
+                             difference.here, difference.there);
+  check_use(conflicts.empty(),
+            "--from {}: the model decides its sizes and its block: {}; leave the option out", folder.string(),
+            conflicts);
+  run.config = loaded.config;
+  run.tokenizer = std::move(loaded.tokenizer);
+  run.start_weights_crc32 = fmt::format("{:08x}", crc32(MappedFile(folder / "model.safetensors").bytes()));
+  run.start_model = std::make_unique<LoadedModel>(std::move(loaded));
+}
+
+void restore_start_model(const Json& stored, TrainRun& run) {
+  const std::string before = stored["options"].value("from", "");
+  check_use(
+      run.options.from == before,
+      "{} holds a run of {} steps that differs: --from was \"{}\", now \"{}\"; repeat the first command "
+      "to go on, or, to start anew, give another --out or remove {}",
+      run.out.string(), run.steps_done, before, run.options.from, run.out.string());
+  if (before.empty()) return;
+  check_data(stored.contains("config") && stored.value("from_weights_crc32", Json()).is_string(),
+             "{}: state.json does not say what model the run started from; start anew in another --out",
+             run.checkpoint->string());
+  run.config = parse_tril_config(to_text(stored["config"]), run.checkpoint->string() + ", \"config\"");
+  run.tokenizer = std::make_unique<Tokenizer>(Tokenizer::load(run.out / "tokenizer.json"));
+  run.start_weights_crc32 = stored["from_weights_crc32"].get<std::string>();
+}
+
+}  // namespace tril::cli

@@ -1,0 +1,37 @@
+// A folder with text.txt, and `tril train` in it.
+#pragma once
+
+#include <sstream>
+
+#include "tests/cli/run_tril.h"
+#include "tril/containers/json.h"
+
+namespace tril::cli_testing {
+
+class TrainRunTest : public ::testing::Test {
+ protected:
+  void SetUp() override { write_file(directory_ / "text.txt", sample_text()); }
+
+  Result run(const std::vector<std::string>& arguments, RunOptions options = {}) {
+    options.directory = directory_.path();
+    return run_tril(arguments, options);
+  }
+  std::string weights(const std::string& out) { return read_file(directory_ / out / "model.safetensors"); }
+
+  // The log without its timing.
+  std::vector<Json> log(const std::string& out) {
+    std::vector<Json> lines;
+    std::istringstream text(read_file(directory_ / out / "log.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      lines.push_back(parse_json(line));
+      EXPECT_TRUE(lines.back().contains("seconds") && lines.back().contains("tokens_per_s")) << line;
+      lines.back().erase("seconds");
+      lines.back().erase("tokens_per_s");
+    }
+    return lines;
+  }
+
+  testing::TemporaryDirectory directory_;
+};
+
+}  // namespace tril::cli_testing
