@@ -42,7 +42,7 @@ class Killed : public ::testing::Test {
     }
   }
 
-  // True if the child reached the last step before it was killed.
+  // True if the child reached the last step before it was killed; 0: it is not killed.
   bool train_and_kill(const Path& run, int64_t microseconds) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -58,7 +58,7 @@ class Killed : public ::testing::Test {
       ::_exit(code);
     }
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
-    ::kill(child, SIGKILL);
+    if (microseconds > 0) ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
     EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
@@ -93,15 +93,16 @@ TEST_F(Killed, AtAnyMomentLosesNoSave) {
 
   const RandomStream random(11, "moments");
   int64_t kills = 0, ends = 0, in_saves = 0;
-  while (kills < 300 && since_start() < std::chrono::seconds(10)) {
+  const auto enough = [&] { return kills >= 300 || since_start() > std::chrono::seconds(10); };
+  while (!enough()) {
     const testing::TemporaryFolder run;
     *saved_ = 0;
     bool ended = false;
     while (!ended) {
       // Most of the time a run is in the middle of something; now and then one comes to its end.
-      const auto draw = static_cast<uint64_t>(kills++);
-      ended = train_and_kill(run.path(),
-                             static_cast<int64_t>(random.below(draw, static_cast<uint64_t>(usual / 2 + 1))));
+      const auto most = static_cast<uint64_t>(usual / 2 + 1);
+      const uint64_t moment = enough() ? 0 : 1 + random.below(static_cast<uint64_t>(kills++), most);
+      ended = train_and_kill(run.path(), static_cast<int64_t>(moment));
       for (const auto& entry : std::filesystem::recursive_directory_iterator(run.path()))
         in_saves += entry.path().extension() == ".tmp";
       const auto found = find_checkpoint(run.path());
