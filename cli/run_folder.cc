@@ -16,10 +16,10 @@ Path final_save(const TrainRun& run, const Path& last) {
   return run.options.final_model == "best" && best >= 0 ? checkpoint_folder(run.out, best) : last;
 }
 
-// A model with the weights of a checkpoint.
+// The model of a checkpoint.
 struct SavedModel {
   SavedModel(const TransformerConfig& config, const Path& checkpoint) : model(config) {
-    load_checkpoint_weights(checkpoint, parameters);
+    load_checkpoint_model(checkpoint, parameters);
   }
   Transformer model;
   Parameters parameters{model, Parameters::Memory::kValues};

@@ -106,7 +106,7 @@ TEST_F(CheckpointTest, WeightsAlone) {
   save(2);
   Transformer model(testing::small_config(testing::small_options()));
   Parameters parameters(model, Parameters::Memory::kValues);
-  load_checkpoint_weights(step_folder(2), parameters);
+  load_checkpoint_model(step_folder(2), parameters);
   for (size_t i = 0; i < parameters.items().size(); ++i) {
     const View& loaded = parameters.items()[i].weight->value;
     const View& saved = trainer_->parameters().items()[i].weight->value;

@@ -61,7 +61,8 @@ TEST(MuonOptimizer, TakesEachPartOfAFusedMatrixAndNothingElse) {
     MuonStep s{.learning_rate = learning_rate_at(o, t), .weight_decay = o.weight_decay};
     s.gradient_scale = static_cast<float>(o.clip / std::sqrt(squares));
     const std::vector<float> g = floats_of(toy.fused.gradient);
-    for (const auto& [begin, end] : {std::pair(0, 30), {30, 45}, {45, 60}}) {
+    for (const auto& range : {std::pair(0, 30), {30, 45}, {45, 60}}) {
+      const int begin = range.first, end = range.second;
       const auto part = [&](const auto& all) {
         return std::vector<double>(all.begin() + begin, all.begin() + end);
       };

@@ -64,6 +64,8 @@ void write_weights(const Path& path, const Parameters& parameters) {
   write_safetensors(path, arrays);
 }
 
+constexpr const char* kAverage = ".average";
+
 // What the optimizer carries from step to step.
 struct NamedState {
   std::string name;
@@ -74,7 +76,7 @@ std::vector<NamedState> optimizer_state(const Parameters& parameters, const Opti
   for (size_t i = 0; i < parameters.items().size(); ++i) {
     const Optimizer::Moments& moments = optimizer.moments()[i];
     for (const auto& [suffix, view] :
-         {std::pair(".m", moments.m), {".v", moments.v}, {".average", moments.average}})
+         {std::pair(".m", moments.m), {".v", moments.v}, {kAverage, moments.average}})
       if (view) out.push_back({parameters.items()[i].info.name + suffix, view});
   }
   return out;
@@ -235,12 +237,15 @@ void load_checkpoint(const Path& folder, Parameters& parameters, Optimizer& opti
   for (const NamedState& s : state) load_array(stored, s.name, s.view);
 }
 
-void load_checkpoint_weights(const Path& folder, const Parameters& parameters) {
+void load_checkpoint_model(const Path& folder, const Parameters& parameters) {
   check_undamaged(folder);
-  const SafetensorsFile weights(folder / kFiles[0]);
+  const SafetensorsFile weights(folder / kFiles[0]), optimizer(folder / kFiles[1]);
   check_no_others(weights, parameters.items().size());
-  for (const auto& item : parameters.items()) weights.f32(item.info.name, item.info.shape);
-  for (const auto& item : parameters.items()) load_array(weights, item.info.name, item.weight->value);
+  const bool averaged = optimizer.find(parameters.items().front().info.name + kAverage) != nullptr;
+  const SafetensorsFile& file = averaged ? optimizer : weights;
+  const auto name = [&](const auto& item) { return item.info.name + (averaged ? kAverage : ""); };
+  for (const auto& item : parameters.items()) file.f32(name(item), item.info.shape);
+  for (const auto& item : parameters.items()) load_array(file, name(item), item.weight->value);
 }
 
 }  // namespace tril

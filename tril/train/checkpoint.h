@@ -42,7 +42,7 @@ std::string checkpoint_damage(const Path& folder);
 CheckpointState read_checkpoint_state(const Path& folder);
 // Fills weights and moments; throws kData naming file, tensor and shapes.
 void load_checkpoint(const Path& folder, Parameters& parameters, Optimizer& optimizer);
-// The weights alone.
-void load_checkpoint_weights(const Path& folder, const Parameters& parameters);
+// The weights of the finished model: the averages of --ema if the checkpoint has them.
+void load_checkpoint_model(const Path& folder, const Parameters& parameters);
 
 }  // namespace tril
