@@ -13,7 +13,7 @@ double available_memory();
 
 // Bytes of memory that this process has now, the program, its threads, the text, and what the products of a
 // first step add: code that the library generates, copies of operands.
-int64_t process_bytes(int threads);
+int64_t process_bytes();
 
 // "4G", "1.5 GB", "512MiB" as bytes. Throws kUse.
 int64_t parse_bytes(std::string_view where, std::string_view text);
@@ -24,7 +24,7 @@ struct MemoryLimit {
   int64_t asked = 0;  // the --memory that sets it; 0: what is free
 };
 MemoryLimit free_memory();
-MemoryLimit asked_memory(int64_t asked, int threads);
+MemoryLimit asked_memory(int64_t asked);
 
 // Throws kUse with the memory a run would take (Trainer::plan_memory) and a size that fits, before anything
 // of that size exists.

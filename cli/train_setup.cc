@@ -226,8 +226,7 @@ void measure(const TrainArguments& arguments, TrainRun& run, Executor& executor)
   run.facts.total_tokens = arguments.tokens;
   if (arguments.hours > 0) run.facts.seconds = 3600 * arguments.hours;
   if (arguments.memory > 0)
-    run.facts.memory =
-        std::max<int64_t>(static_cast<int64_t>(asked_memory(arguments.memory, run.facts.threads).bytes), 1);
+    run.facts.memory = std::max<int64_t>(static_cast<int64_t>(asked_memory(arguments.memory).bytes), 1);
 }
 
 void choose_options(TrainRun& run) {
@@ -285,7 +284,7 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
   check_options(run.options);
   check_given_sizes(run.options, executor.threads(), free_memory());
   if (arguments.memory > 0)
-    check_given_sizes(run.options, executor.threads(), asked_memory(arguments.memory, executor.threads()));
+    check_given_sizes(run.options, executor.threads(), asked_memory(arguments.memory));
 
   Json stored = Json::object();
   if (arguments.in_folder) look_into_folder(arguments, run, stored);
@@ -299,7 +298,7 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
     run.options.checkpointing.clear();
     choose_memory(run.options, run.config, run.facts, /*divide_batch=*/false);
   }
-  run.process_bytes = process_bytes(run.facts.threads);
+  run.process_bytes = process_bytes();
   check_asked_memory(arguments, run);
   check_memory(run.config, run.options, run.facts.threads, free_memory());
 
@@ -324,7 +323,7 @@ TrainRun prepare_plan(const TrainArguments& arguments, Executor& executor) {
   measure(arguments, run, executor);
   choose_options(run);
   settle_config(run);
-  run.process_bytes = process_bytes(run.facts.threads);
+  run.process_bytes = process_bytes();
   check_asked_memory(arguments, run);
   return run;
 }

@@ -6,7 +6,7 @@ namespace tril {
 namespace {
 
 // Of the speed of a large square product: other shapes and two threads.
-constexpr double kProductSpeed = 0.95;
+constexpr double kProductSpeed = 0.9;
 // Operations of a large product that take as long as ...
 constexpr double kNormElement = 340;        // both norms of a block, forward, again, and backward
 constexpr double kActivationElement = 130;  // the MLP's activation, forward and backward
@@ -18,7 +18,7 @@ constexpr double kGradientElement = 40;     // a parameter's gradient, read and 
 constexpr double kHalfTime = 100, kAttentionSpeed = 0.7;
 constexpr int64_t kVector = 16;
 // Parallel regions of a block, forward and backward, and of the rest of a step; seconds of each.
-constexpr double kBlockRegions = 45, kOtherRegions = 25, kRegionSeconds = 4e-6;
+constexpr double kBlockRegions = 45, kOtherRegions = 25, kRegionSeconds = 8e-6;
 
 }  // namespace
 
