@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/temporary_directory.h"
+
 namespace tril {
 namespace {
 
@@ -51,6 +53,19 @@ TEST(Checksum, GoesOnFromPiecesEvenEmptyOnes) {
   EXPECT_EQ(crc32({}, crc32_of("123456789")), 0xCBF43926u);
   EXPECT_EQ(crc32c_of("6789", crc32c_of("12345")), 0xE3069283u);
   EXPECT_EQ(crc32c({}, crc32c_of("123456789")), 0xE3069283u);
+}
+
+// Longer than two of the pieces in which a file is read; what was given back is read again.
+TEST(Checksum, OfAFileIsThatOfItsBytes) {
+  const testing::TemporaryDirectory directory;
+  std::string text(2'500'001, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i / 3);
+  write_file_atomic(directory / "long", text);
+  write_file_atomic(directory / "empty", "");
+  const MappedFile file(directory / "long");
+  EXPECT_EQ(crc32(file), crc32_of(text));
+  EXPECT_TRUE(file.text() == text);
+  EXPECT_EQ(crc32(MappedFile(directory / "empty")), 0u);
 }
 
 TEST(Checksum, NoticesEveryFlippedBit) {

@@ -18,6 +18,22 @@ using testing::safetensors_bytes;
 using testing::TemporaryDirectory;
 using testing::write_bytes;
 
+// More rows than are written in one piece.
+TEST(Safetensors, WritesTransposes) {
+  const TemporaryDirectory dir;
+  Tensor a({3, 150}), vector({4});
+  for (int i = 0; i < 450; ++i) a.f32()[i] = static_cast<float>(i);
+  write_safetensors(dir / "f", {{"a", a, /*transposed=*/true}, {"b", vector}}, {}, /*checksum=*/true);
+  const SafetensorsFile file(dir / "f");
+  file.check_checksum();
+  const ConstView view = file.f32("a", {150, 3});
+  for (int r = 0; r < 150; ++r)
+    for (int c = 0; c < 3; ++c) ASSERT_EQ(view.f32()[3 * r + c], a.f32()[150 * c + r]) << r << ", " << c;
+  expect_error(ErrorKind::kUse, {"\"b\"", "F32 matrix", "(4)"}, [&] {
+    write_safetensors(dir / "g", {{"b", vector, true}});
+  });
+}
+
 TEST(Safetensors, RoundTrip) {
   const TemporaryDirectory dir;
   Tensor a({2, 3}), scalar(Shape{}), empty({0, 4}), b({3}, DType::kI64), c({5}, DType::kU8);
