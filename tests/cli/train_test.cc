@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tests/cli/train_run.h"
+#include "tril/containers/safetensors.h"
 
 namespace tril::cli_testing {
 namespace {

@@ -159,7 +159,9 @@ TEST(Defaults, MemoryKeepsTheTokensOfAStep) {
     choose_sizes(o, facts);
     EXPECT_LE(planned(o, facts), facts.memory) << percent;
     EXPECT_EQ(o.batch * o.accumulate, all.batch) << percent;
-    if (percent == 100) EXPECT_EQ(o.batch, all.batch);
+    if (percent == 100) {
+      EXPECT_EQ(o.batch, all.batch);
+    }
   }
 }
 

@@ -31,8 +31,8 @@ TEST(RunLog, AStepIsOneObject) {
   skipped.loss = std::numeric_limits<double>::quiet_NaN();
   skipped.skipped = true;
   EXPECT_EQ(
-      to_text(log_line(skipped, 192, 0.75)),
-      R"({"step":3,"loss_nats":null,"gradient_norm":0.5,"learning_rate":0.001,"tokens":192,"skipped":true,"seconds":0.75})");
+      to_text(log_line(skipped, 192, 0.75, 256)),
+      R"({"step":3,"loss_nats":null,"gradient_norm":0.5,"learning_rate":0.001,"tokens":192,"skipped":true,"seconds":0.75,"tokens_per_s":256.0})");
 }
 
 TEST(RunLog, LinesAfterTheCheckpointGo) {

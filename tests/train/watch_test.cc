@@ -160,7 +160,7 @@ std::vector<std::string> lines_of_run(const TrainOptions& o, const Corpus& corpu
 TEST(Watch, ResumedTellsWhatNeverStoppedTells) {
   TrainOptions o = small_options();
   o.steps = 200;
-  o.learning_rate = o.min_learning_rate = 0.1f;
+  o.learning_rate = o.min_learning_rate = 5;
   o.clip = 0;
   const Corpus corpus = small_corpus(17, 80, 300);
   const std::vector<std::string> straight = lines_of_run(o, corpus, -1);
