@@ -18,7 +18,7 @@ constexpr double kGradientElement = 40;     // a parameter's gradient, read and 
 constexpr double kHalfTime = 100, kAttentionSpeed = 0.7;
 constexpr int64_t kVector = 16;
 // Parallel regions of a block, forward and backward, and of the rest of a step; seconds of each.
-constexpr double kBlockRegions = 45, kOtherRegions = 25, kRegionSeconds = 8e-6;
+constexpr double kBlockRegions = 45, kOtherRegions = 25, kRegionSeconds = 2e-6;
 
 }  // namespace
 
