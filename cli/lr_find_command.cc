@@ -13,7 +13,8 @@ namespace tril::cli {
 namespace {
 
 constexpr const char* kDescription =
-    "Looks for the learning rate of a run: a fresh model with the options of tril train takes a few steps,\n"
+    "Looks for the learning rate of a run: a fresh model with the options of tril train, or that of --from, "
+    "takes a few steps,\n"
     "each at a higher rate, until its loss turns. Writes nothing.";
 constexpr const char* kExamples =
     "  tril lr-find book.txt\n"
@@ -86,7 +87,8 @@ int lr_find_command(const Arguments& words) {
                run.config.heads, run.config.channels, run.config.context,
                run.options.accumulate * run.options.batch * run.options.context);
   std::fflush(stdout);
-  const RateSweep sweep = sweep_learning_rates(run.config, run.options, run.corpus, pool, options);
+  const RateSweep sweep = sweep_learning_rates(run.config, run.options, run.corpus, pool, options, {},
+                                               run.start_model ? run.start_model->parameters.get() : nullptr);
   if (sweep.points.empty())
     fail(ErrorKind::kNumerics, "lr-find: the first step's loss is not finite; nothing can be learned so");
   if (arguments.json) {

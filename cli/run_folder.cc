@@ -10,12 +10,6 @@ namespace {
 
 constexpr const char* kRunFile = "run.json";
 
-// The save whose weights the finished model has.
-Path final_save(const TrainRun& run, const Path& last) {
-  const int64_t best = read_checkpoint_state(last).best_save_step;
-  return run.options.final_model == "best" && best >= 0 ? checkpoint_folder(run.out, best) : last;
-}
-
 // The model of a checkpoint.
 struct SavedModel {
   SavedModel(const TransformerConfig& config, const Path& checkpoint) : model(config) {
@@ -45,6 +39,11 @@ bool holds_model(const Path& folder, const Parameters& expected) {
 
 }  // namespace
 
+Path final_save(const TrainRun& run, const Path& last) {
+  const int64_t best = read_checkpoint_state(last).best_save_step;
+  return run.options.final_model == "best" && best >= 0 ? checkpoint_folder(run.out, best) : last;
+}
+
 void write_run_description(const TrainRun& run) {
   make_directories(run.out);
   run.tokenizer->save(run.out / "tokenizer.json");
@@ -53,11 +52,6 @@ void write_run_description(const TrainRun& run) {
 
 void write_model(const TrainRun& run, const Parameters& parameters) {
   save_model_folder(run.out, run.config, parameters, *run.tokenizer);
-}
-
-void write_final_model(const TrainRun& run, const Path& last) {
-  const Path save = final_save(run, last);
-  if (save != last) write_model(run, SavedModel(run.config, save).parameters);
 }
 
 void complete_run_folder(const TrainRun& run) {

@@ -12,9 +12,8 @@ void write_run_description(const TrainRun& run);
 // The model with these weights.
 void write_model(const TrainRun& run, const Parameters& parameters);
 
-// Replaces the model by the one that --final-model asks for, if that is not the last save's. `last` is the
-// newest save. Throws kData if the best save is missing or damaged.
-void write_final_model(const TrainRun& run, const Path& last);
+// The save whose weights the finished model has, by --final-model. `last` is the newest save.
+Path final_save(const TrainRun& run, const Path& last);
 
 // Of a finished run: writes what is not there, not whole, or of another save than --final-model asks for.
 void complete_run_folder(const TrainRun& run);

@@ -13,9 +13,11 @@ void load_start_model(const TrainArguments& arguments, TrainRun& run) {
       "--from {}: the model has no tokenizer.json, without which no text can be read for it; put it there",
       folder.string());
   for (const char* name : {"tokenizer", "vocab"})
-    check_use(!arguments.given.contains(name),
-              "--{}: the tokenizer of this run is that of --from {}; leave --{} out", name, folder.string(),
-              name);
+    check_use(
+        !arguments.given.contains(name),
+        "--{}: the tokenizer of this run is that of --from {}; leave --{} out, and a preset or config file "
+        "that sets it",
+        name, folder.string(), name);
   set_model_options(loaded.config, run.options);
   TrainOptions wanted = run.options;
   for (const Field& field : train_fields()) {

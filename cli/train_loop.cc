@@ -107,9 +107,14 @@ class Loop {
     saved_step_ = trainer_.steps_done();
   }
 
+  // In the trainer's own memory: it has done its work.
   void take_final_model() {
     try {
-      write_final_model(run_, checkpoint_folder(run_.out, trainer_.steps_done()));
+      const Path last = checkpoint_folder(run_.out, trainer_.steps_done()), save = final_save(run_, last);
+      if (save == last) return;
+      load_checkpoint_model(save, trainer_.parameters());
+      write_model(run_, trainer_.parameters());
+      model_step_ = trainer_.watch().best_validation_step;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kData) throw;
       note("the finished model is the last save", error.what());
@@ -162,8 +167,8 @@ class Loop {
                  return !stop_requested();
                });
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kNumerics) throw;
-      note("no sample, training goes on", error.what());  // no memory for its cache, say
+      // No memory for its cache, or logits that are not finite: the steps decide what becomes of that.
+      note("no sample, training goes on", error.what());
       return;
     }
     progress_.note("  sample | " + one_line(text + stream.finish()));
@@ -195,6 +200,10 @@ class Loop {
     if (arguments_.json) {
       last_line_["out"] = out;
       last_line_["stopped_early"] = early;
+      if (model_step_ >= 0) {
+        last_line_["model_step"] = model_step_;
+        last_line_["model_validation_loss_nats"] = watch.best_validation_loss;
+      }
       return print_event("finished", last_line_);
     }
     if (early)
@@ -204,8 +213,11 @@ class Loop {
     if (report.validation)
       validation = fmt::format(", validation loss {:.4f} nats, {:.3f} bits per byte",
                                report.validation->loss_nats, report.validation->bits_per_byte);
-    fmt::print("\ntrained {} steps in {}: loss {:.4f} nats{}\nthe model is in {}; let it write:\n  {}\n",
-               report.step, format_duration(log_->seconds()), report.loss, validation, out,
+    const std::string which = model_step_ >= 0 ? fmt::format(" of step {}, validation loss {:.4f} nats,",
+                                                             model_step_, watch.best_validation_loss)
+                                               : "";
+    fmt::print("\ntrained {} steps in {}: loss {:.4f} nats{}\nthe model{} is in {}; let it write:\n  {}\n",
+               report.step, format_duration(log_->seconds()), report.loss, validation, which, out,
                generate_line(arguments_, run_));
   }
 
@@ -226,6 +238,7 @@ class Loop {
   std::optional<LogWriter> log_;
   bool log_failed_ = false, output_gone_ = false;
   int64_t saved_step_ = -1;
+  int64_t model_step_ = -1;  // of the best save, where that is the finished model
   Clock::time_point saved_at_ = Clock::now();
   Json last_line_;
 };

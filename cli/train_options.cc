@@ -199,8 +199,9 @@ void set_argument(TrainArguments& out, std::string_view name, std::string_view t
 
 // What only a command that trains takes on its command line; its config files may be shared.
 const std::set<std::string_view> kOfTrainAlone = {
-    "learning-rate", "min-learning-rate", "warmup",       "schedule", "decay-fraction", "ema", "eval-every",
-    "eval-batches",  "save-every",        "sample-every", "keep"};
+    "learning-rate", "min-learning-rate", "warmup",     "schedule",     "decay-fraction", "ema",
+    "eval-every",    "eval-batches",      "save-every", "sample-every", "keep",           "save-minutes",
+    "tensorboard",   "final-model",       "patience",   "max-skipped"};
 
 const std::vector<std::string> kArguments = {"out", "preset", "threads", "tokens", "hours", "memory"};
 

@@ -9,6 +9,7 @@
 #include "tril/kernels/machine.h"
 #include "tril/kernels/matmul.h"
 #include "tril/train/defaults.h"
+#include "tril/train/trainer.h"
 
 namespace tril::cli {
 namespace {
@@ -192,6 +193,7 @@ void read_text(const TrainArguments& arguments, TrainRun& run) {
   }
   choose_context(run.options, facts);
   run.corpus = tokenize(documents, *run.tokenizer, run.options.val_fraction, run.options.context);
+  check_documents(run.options, run.corpus);
   run.first_word = first_word(documents.front().text);
   run.facts.vocabulary = own_model ? run.tokenizer->vocabulary() : run.config.vocabulary;
   run.facts.train_tokens = static_cast<int64_t>(run.corpus.train.size());

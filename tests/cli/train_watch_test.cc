@@ -84,7 +84,12 @@ TEST_F(TrainWatch, TheBestIsKeptAndCanBeTheModel) {
   EXPECT_NE(last.out.find("warning: step "), std::string::npos) << last.out;
   EXPECT_NE(last.out.find("by heart"), std::string::npos) << last.out;
 
-  ASSERT_EQ(run(words("best", {"--final-model", "best"})).code, 0);
+  const Result best = run(words("best", {"--final-model", "best"}));
+  ASSERT_EQ(best.code, 0);
+  EXPECT_NE(best.out.find(fmt::format("the model of step {}, validation loss {:.4f} nats, is in best",
+                                      best_step, best_loss)),
+            std::string::npos)
+      << best.out;
   EXPECT_NE(weights("best"), weights("last"));
   // The finished run changes its mind at once.
   const std::string last_weights = weights("last");

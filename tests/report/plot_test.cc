@@ -143,6 +143,12 @@ TEST(Plot, OnePointAndEqualLossesAreDrawn) {
   run = falling_run("run", 30);
   for (LogEntry& entry : run.log.entries) entry.loss_nats = 0;
   EXPECT_NE(plot_text({run}, {}).find("0.0000"), std::string::npos);
+  // Smoothed, these differ in their last digits.
+  for (const double loss : {3.3, 4.0604, 1e-5}) {
+    run = falling_run("run", 5);
+    for (LogEntry& entry : run.log.entries) entry.loss_nats = loss;
+    EXPECT_NE(plot_text({run}, {}).find("training"), std::string::npos) << loss;
+  }
 }
 
 // Against the sums written out: (sum of w^(n-k) (1 - w) y_k) / (1 - w^n).

@@ -43,6 +43,19 @@ TEST(RateSweep, NothingIsSuggestedWhereNothingIsLearned) {
   EXPECT_FALSE(sweep.suggestion);
 }
 
+TEST(RateSweep, StartsFromOtherWeights) {
+  const TrainOptions o = testing::small_options();
+  const Corpus corpus = testing::counting_corpus();
+  SerialExecutor executor;
+  Trainer trained(testing::small_config(o), o, corpus, executor);
+  testing::run_steps(trained, 20);
+  const RateSweep sweep =
+      sweep_learning_rates(testing::small_config(o), o, corpus, executor,
+                           {.lowest = 1e-12, .highest = 1e-10, .steps = 10}, {}, &trained.parameters());
+  Trainer fresh(testing::small_config(o), o, corpus, executor);
+  EXPECT_LT(sweep.points[0].loss, fresh.step().loss - 0.1);
+}
+
 TEST(RateSweep, RefusesRatesThatDoNotGrow) {
   const TrainOptions o = testing::small_options();
   const Corpus corpus = testing::small_corpus();

@@ -156,6 +156,20 @@ TEST(Trainer, EvaluatesTheAverageOfTheWeights) {
   EXPECT_EQ(memory.averages, memory.parameters);
 }
 
+// A first step that is left out leaves an average that is the first weights.
+TEST(Trainer, TheAverageBeginsWithTheFirstWeights) {
+  TrainOptions o = small_options();
+  o.ema = 0.9f;
+  o.max_skipped = 1;
+  const Corpus corpus = small_corpus();
+  SerialExecutor executor;
+  Trainer trainer(small_config(o), o, corpus, executor);
+  const double first = trainer.evaluate().loss_nats;
+  trainer.parameters().items()[0].weight->gradient.f32()[0] = std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(trainer.step().skipped);
+  EXPECT_EQ(trainer.evaluate().loss_nats, first);
+}
+
 TEST(Trainer, MomentsInHalvesTakeHalfTheMemoryAndLearnAsWell) {
   TrainOptions o = small_options();
   const Corpus corpus = small_corpus();

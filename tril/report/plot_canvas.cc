@@ -82,8 +82,10 @@ std::vector<double> round_ticks(PlotRange range, int64_t count) {
   for (const double factor : {2.0, 2.5, 2.0})  // 1, 2, 5, 10
     if (step < least * (1 - 1e-9)) step *= factor;
   std::vector<double> ticks;
-  for (double k = std::ceil(range.low / step - 1e-9); k * step <= range.high + 1e-9 * step; ++k)
-    ticks.push_back(k * step);
+  const double first = std::ceil(range.low / step - 1e-9);
+  for (int64_t i = 0; i <= 2 * count && (first + static_cast<double>(i)) * step <= range.high + 1e-9 * step;
+       ++i)
+    ticks.push_back((first + static_cast<double>(i)) * step);
   return ticks;
 }
 

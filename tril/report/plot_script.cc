@@ -65,7 +65,8 @@ function unitOf(highest) {
 function roundTicks(low, high, count) {
   const least = (high - low) / count, power = 10 ** Math.floor(Math.log10(least));
   const step = [1, 2, 5, 10].map(f => f * power).find(s => s >= least * (1 - 1e-9)), ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) ticks.push(k * step);
+  const first = Math.ceil(low / step - 1e-9);
+  for (let i = 0; i <= 2 * count && (first + i) * step <= high + 1e-9 * step; ++i) ticks.push((first + i) * step);
   return ticks;
 }
 function logarithmicTicks(low, high) {
@@ -97,7 +98,8 @@ function makeView() {
   if (x0 === x1) x0 -= 1, x1 += 1;
   if (y0 > y1) y0 = 1, y1 = 2;
   const log = logarithmic.checked, on = log ? Math.log10 : y => y, from = log ? y => 10 ** y : y => y;
-  const room = (on(y1) - on(y0)) * 0.04 || Math.abs(on(y0)) * 0.01 || 0.01;
+  const spread = on(y1) - on(y0), flat = spread <= 1e-9 * Math.max(Math.abs(on(y0)), Math.abs(on(y1)));
+  const room = flat ? Math.abs(on(y0)) * 0.01 || 0.01 : spread * 0.04;
   const low = on(y0) - room, high = on(y1) + room;
   return {
     left, right, top, bottom, x0, x1, y0: from(low), y1: from(high),

@@ -53,7 +53,8 @@ PlotRange range_of(const std::vector<TextRun>& runs, double CurvePoint::*coordin
       }
     }
   }
-  if (range.low == range.high) {
+  // Smoothing a constant gives values that differ in their last digits.
+  if (range.high - range.low <= 1e-9 * std::max(std::abs(range.low), std::abs(range.high))) {
     const double room = std::max(std::abs(range.low) * 0.01, 1e-6);
     range = {range.low - room, range.high + room};
   }

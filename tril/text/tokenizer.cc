@@ -61,7 +61,7 @@ struct Tokenizer::Impl {
       if (id < 0) {
         fail(ErrorKind::kData,
              "text: the character {} at byte {} is not among the {} characters of this tokenizer; "
-             "leave it out, or train with --tokenizer byte or bpe",
+             "leave it out, or train a model with --tokenizer byte or bpe",
              describe_character(text, at), at, parts.tokens.size() - parts.specials.size());
       }
       out.push_back(id);

@@ -145,7 +145,7 @@ void Optimizer::apply(Executor& executor, int64_t step, double norm, float learn
     update.gradient_scale = static_cast<float>(options_.clip / norm);
   update.step = step + 1;
   // An average of the last 1 / (1 - ema) steps, early on of the last tenth: the first weights are soon
-  // forgotten, and the first step's average is its weights.
+  // forgotten.
   update.averaging = std::max(1 - options_.ema, 9.0f / static_cast<float>(update.step + 8));
   const AdamWFactors without_decay = adamw_factors(update);
   update.weight_decay = options_.weight_decay;
@@ -195,6 +195,11 @@ double Optimizer::update(Executor& executor, int64_t step) {
     parameters_.zero_gradients();
   }
   return norm;
+}
+
+void Optimizer::start_averages() {
+  for (size_t i = 0; i < values_.size(); ++i)
+    if (moments_[i].average) std::copy_n(values_[i].f32(), values_[i].elements(), moments_[i].average.f32());
 }
 
 void Optimizer::use_averages(bool on) {

@@ -44,6 +44,9 @@ class Optimizer {
   int64_t average_bytes() const { return averages_arena_.capacity(); }
   int64_t workspace_bytes() const { return 4 * muon_workspace_.elements(); }
 
+  // The averages are the weights as they are now: before the first step, and wherever weights are set anew.
+  void start_averages();
+
  private:
   friend class AveragedWeights;
   struct Range {  // of one parameter

@@ -31,7 +31,8 @@ std::optional<double> steepest_rate(const std::vector<RatePoint>& points) {
 // The next point, or nothing when the loss or the gradients are not finite.
 std::optional<double> loss_of_step(Trainer& trainer) {
   try {
-    return trainer.step().loss;
+    const StepReport report = trainer.step();
+    return report.skipped ? std::nullopt : std::optional(report.loss);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kNumerics) throw;
     return std::nullopt;
@@ -42,12 +43,14 @@ std::optional<double> loss_of_step(Trainer& trainer) {
 
 RateSweep sweep_learning_rates(const TransformerConfig& config, const TrainOptions& options,
                                const Corpus& corpus, Executor& executor, const RateSweepOptions& sweep,
-                               const std::function<void(const RatePoint&)>& after_step) {
+                               const std::function<void(const RatePoint&)>& after_step,
+                               const Parameters* start) {
   check_use(sweep.lowest > 0 && sweep.lowest < sweep.highest && sweep.steps >= 10,
             "rate sweep: from {} to {} in {} steps; give a lowest rate above 0, a highest above that, and at "
             "least 10 steps",
             sweep.lowest, sweep.highest, sweep.steps);
   Trainer trainer(config, options, corpus, executor);
+  if (start != nullptr) trainer.start_from(*start);
   RateSweep out;
   double average = 0, weight = 0, lowest = std::numeric_limits<double>::infinity();
   while (std::ssize(out.points) < sweep.steps && !out.exploded) {

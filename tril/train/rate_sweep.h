@@ -34,9 +34,11 @@ struct RateSweep {
 };
 
 // `options` must be resolved, as for a Trainer; its learning rate and schedule are not used. `after_step` is
-// called with each point. Throws kUse unless 0 < lowest < highest and there are at least 10 steps.
+// called with each point. The model starts with the weights `start`, or fresh. Throws kUse unless 0 < lowest
+// < highest and there are at least 10 steps.
 RateSweep sweep_learning_rates(const TransformerConfig& config, const TrainOptions& options,
                                const Corpus& corpus, Executor& executor, const RateSweepOptions& sweep,
-                               const std::function<void(const RatePoint&)>& after_step = {});
+                               const std::function<void(const RatePoint&)>& after_step = {},
+                               const Parameters* start = nullptr);
 
 }  // namespace tril

@@ -34,6 +34,13 @@ constexpr int64_t kDeadUnitsEvery = 20;  // steps
 
 }  // namespace
 
+void check_documents(const TrainOptions& options, const Corpus& corpus) {
+  check_use(
+      !options.document_mask || corpus.end_of_text >= 0,
+      "--document-mask: no end-of-text token separates documents in this text; give several files, and a "
+      "tokenizer that has one");
+}
+
 Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, const Corpus& corpus,
                  Executor& executor)
     : config_(checked(config, options)),
@@ -49,12 +56,10 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
       validation_loss_(kInfinity),
       best_save_loss_(kInfinity) {
   parameters_.initialize(options_.seed, executor);
+  optimizer_.start_averages();
   session_.context().training = true;
   session_.context().seed = options_.seed;
-  check_use(
-      !options_.document_mask || corpus_.end_of_text >= 0,
-      "--document-mask: no end-of-text token separates documents in this text; give several files, and a "
-      "tokenizer that has one");
+  check_documents(options_, corpus_);
   const int32_t separator = options_.document_mask ? corpus_.end_of_text : -1;
   if (!corpus_.train.empty())
     sampler_.emplace(corpus_.train, options_.batch, config_.context, options_.seed, separator);
@@ -209,6 +214,7 @@ void Trainer::start_from(const Parameters& weights) {
   }
   for (size_t i = 0; i < to.size(); ++i)
     std::copy_n(from[i].weight->value.f32(), from[i].info.shape.elements(), to[i].weight->value.f32());
+  optimizer_.start_averages();
 }
 
 void Trainer::save(const Path& run, const std::string& options_json) {

@@ -33,6 +33,9 @@ struct StepReport {
   std::optional<Evaluation> validation;
 };
 
+// Throws kUse if the options ask for a document mask and nothing separates the documents of the corpus.
+void check_documents(const TrainOptions& options, const Corpus& corpus);
+
 class Trainer {
  public:
   // `options` must be resolved (no zeros). The model's shape is `config`. The corpus must outlive the
