@@ -5,8 +5,6 @@
 namespace tril {
 namespace {
 
-// Of the speed of a large square product: other shapes and two threads.
-constexpr double kProductSpeed = 0.9;
 // Operations of a large product that take as long as ...
 constexpr double kNormElement = 340;        // both norms of a block, forward, again, and backward
 constexpr double kActivationElement = 130;  // the MLP's activation, forward and backward
