@@ -13,9 +13,9 @@ namespace tril::cli {
 namespace {
 
 constexpr const char* kDescription =
-    "Looks for the learning rate of a run: a fresh model with the options of tril train, or that of --from, "
-    "takes a few steps,\n"
-    "each at a higher rate, until its loss turns. Writes nothing.";
+    "Looks for the learning rate of a run: its model, a fresh one or that of --from, takes a few steps, "
+    "each\n"
+    "at a higher rate, until the loss turns. Takes the options of tril train. Writes nothing.";
 constexpr const char* kExamples =
     "  tril lr-find book.txt\n"
     "  tril lr-find book.txt --layers 4 --heads 4 --channels 128 --optimizer muon\n"

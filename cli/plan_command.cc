@@ -166,8 +166,8 @@ int plan_command(const Arguments& words) {
   text += fmt::format("step      {} micro-batch{} of {} x {} tokens, --checkpointing {}\n", o.accumulate,
                       o.accumulate == 1 ? "" : "es", o.batch, o.context, o.checkpointing);
   if (const double free = free_memory().bytes; static_cast<double>(plan.total_bytes) > free)
-    text += fmt::format("free      {} here: not enough; --memory {} makes it fit if anything does\n",
-                        format_bytes(free), fmt::format("{:.0f}M", free * 1e-6));
+    text += fmt::format("free      {} here: not enough; --memory {:.0f}M makes it fit if anything does\n",
+                        format_bytes(free), free * 1e-6);
   text += speed_text(run, plan);
   const bool length_given = arguments.hours > 0 || arguments.tokens > 0 || arguments.given.contains("steps");
   if (run.has_text || length_given) text += advice_text(run, advice);

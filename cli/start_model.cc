@@ -33,7 +33,7 @@ void load_start_model(const TrainArguments& arguments, TrainRun& run) {
             conflicts);
   run.config = loaded.config;
   run.tokenizer = std::move(loaded.tokenizer);
-  run.start_weights_crc32 = fmt::format("{:08x}", crc32(MappedFile(folder / "model.safetensors").bytes()));
+  run.start_weights_crc32 = fmt::format("{:08x}", crc32(MappedFile(folder / "model.safetensors")));
   run.start_model = std::make_unique<LoadedModel>(std::move(loaded));
 }
 

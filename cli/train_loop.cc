@@ -114,7 +114,7 @@ class Loop {
       if (save == last) return;
       load_checkpoint_model(save, trainer_.parameters());
       write_model(run_, trainer_.parameters());
-      model_step_ = trainer_.watch().best_validation_step;
+      final_ = read_checkpoint_state(save);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kData) throw;
       note("the finished model is the last save", error.what());
@@ -200,9 +200,9 @@ class Loop {
     if (arguments_.json) {
       last_line_["out"] = out;
       last_line_["stopped_early"] = early;
-      if (model_step_ >= 0) {
-        last_line_["model_step"] = model_step_;
-        last_line_["model_validation_loss_nats"] = watch.best_validation_loss;
+      if (final_) {
+        last_line_["model_step"] = final_->step;
+        last_line_["model_validation_loss_nats"] = final_->best_save_loss;
       }
       return print_event("finished", last_line_);
     }
@@ -213,9 +213,9 @@ class Loop {
     if (report.validation)
       validation = fmt::format(", validation loss {:.4f} nats, {:.3f} bits per byte",
                                report.validation->loss_nats, report.validation->bits_per_byte);
-    const std::string which = model_step_ >= 0 ? fmt::format(" of step {}, validation loss {:.4f} nats,",
-                                                             model_step_, watch.best_validation_loss)
-                                               : "";
+    const std::string which = final_ ? fmt::format(" of step {}, validation loss {:.4f} nats,", final_->step,
+                                                   final_->best_save_loss)
+                                     : "";
     fmt::print("\ntrained {} steps in {}: loss {:.4f} nats{}\nthe model{} is in {}; let it write:\n  {}\n",
                report.step, format_duration(log_->seconds()), report.loss, validation, which, out,
                generate_line(arguments_, run_));
@@ -238,7 +238,7 @@ class Loop {
   std::optional<LogWriter> log_;
   bool log_failed_ = false, output_gone_ = false;
   int64_t saved_step_ = -1;
-  int64_t model_step_ = -1;  // of the best save, where that is the finished model
+  std::optional<CheckpointState> final_;  // of the best save, where that is the finished model
   Clock::time_point saved_at_ = Clock::now();
   Json last_line_;
 };

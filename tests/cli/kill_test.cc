@@ -27,7 +27,7 @@ TEST_F(Kill, AgainAndAgain) {
   ASSERT_EQ(run(words("whole")).code, 0);
   const RandomStream random(7, "moments");
   const auto start = std::chrono::steady_clock::now();
-  int kills = 0, lost_most = 0;
+  int kills = 0;
   int64_t printed = 0;
   bool ended = false;
   while (!ended && kills < 60 && std::chrono::steady_clock::now() - start < std::chrono::seconds(8)) {
@@ -42,13 +42,11 @@ TEST_F(Kill, AgainAndAgain) {
     // The saves before the last step that was printed were made; what was printed after them is lost.
     const int64_t resumed = last_number(result.out, "resuming from step ");
     EXPECT_GE(resumed, (printed - 1) / kSaveEvery * kSaveEvery) << result.out;
-    lost_most = std::max(lost_most, static_cast<int>(printed - resumed));
     printed = std::max(resumed, last_number(result.out, "\nstep "));
     if (std::filesystem::exists(directory_ / "killed" / "model.safetensors")) {
       EXPECT_NO_THROW(load_model_folder(directory_ / "killed"));
     }
   }
-  EXPECT_LE(lost_most, kSaveEvery);
   EXPECT_GE(kills, 3);
   RecordProperty("kills", kills);
   ASSERT_EQ(run(words("killed")).code, 0);

@@ -1,4 +1,6 @@
 // `tril plan`, and `tril train --memory`: what is said before must hold afterwards.
+#include <algorithm>
+
 #include "tests/cli/run_tril.h"
 #include "tests/support/kernel_test.h"
 #include "tril/containers/json.h"
@@ -62,8 +64,16 @@ TEST_F(Plan, AgreesWithTrain) {
 TEST_F(Plan, MemoryIsWithinFivePercentOfThePeak) {
   if (testing::kSanitized) GTEST_SKIP() << "a sanitizer takes memory of its own";
   for (const char* level : {"none", "block"}) {
-    const Json plan = json(words_of("plan", {"--checkpointing", level}));
-    const Result result = run(words_of("train", {"--checkpointing", level, "--out", level, "--json"}));
+    // Some 200 MB: what a first step adds to the process differs by a few between machines.
+    const auto words = [&](const char* command, const std::vector<std::string>& more) {
+      std::vector<std::string> all = words_of(command, {"--checkpointing", level});
+      *(std::find(all.begin(), all.end(), "--channels") + 1) = "384";
+      *(std::find(all.begin(), all.end(), "--layers") + 1) = "6";
+      all.insert(all.end(), more.begin(), more.end());
+      return all;
+    };
+    const Json plan = json(words("plan", {}));
+    const Result result = run(words("train", {"--out", level, "--json"}));
     ASSERT_EQ(result.code, 0) << result.err;
     const auto planned = plan["memory_bytes"]["total"].get<double>();
     EXPECT_NEAR(planned / static_cast<double>(result.peak_bytes), 1, 0.05)
@@ -96,7 +106,7 @@ TEST_F(Plan, MemoryIsKept) {
   const int64_t total = free["memory_bytes"]["total"];
   const int64_t limit = total - free["memory_bytes"]["activations"].get<int64_t>() / 3;
   const Json less = json(with({"--out", "less", "--memory", std::to_string(limit / 1000) + "K"}));
-  EXPECT_LE(less["memory_bytes"]["total"], limit + limit / 20);
+  EXPECT_LE(less["memory_bytes"]["total"], limit + 2'000'000);  // the process is measured twice
   EXPECT_LT(less["memory_bytes"]["total"], total);
   EXPECT_EQ(less["tokens_per_step"], free["tokens_per_step"]);
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/reference/matmul.h"
+#include "tests/support/counting_executor.h"
 #include "tests/support/kernel_test.h"
 
 namespace tril {
@@ -233,22 +234,11 @@ TEST(Matmul, EpilogueCoversEveryElementOnceAfterItIsFinished) {
   }
 }
 
-// Runs chunks here and notes how many there were.
-class CountingExecutor final : public Executor {
- public:
-  int threads() const override { return 16; }
-  void run(int64_t chunks, FunctionRef<void(int64_t, int)> body) override {
-    runs.push_back(chunks);
-    for (int64_t c = 0; c < chunks; ++c) body(c, 0);
-  }
-  std::vector<int64_t> runs;
-};
-
 TEST(Matmul, TinyProductsAreOneChunk) {
   for (const Case& s :
        {Case{Transpose::kNo, Transpose::kYes, 128, 48, 16}, Case{Transpose::kNo, Transpose::kNo, 128, 16, 64},
         Case{Transpose::kYes, Transpose::kNo, 64, 16, 128}}) {
-    CountingExecutor executor;
+    testing::CountingExecutor executor(16);
     Operands x(s);
     EXPECT_EQ(matmul_workspace(s.m, s.n, s.k), 0);
     matmul(executor, x.product(s), nullptr);
@@ -261,7 +251,7 @@ TEST(Matmul, LargeProductsFeedSixteenThreads) {
                         Case{Transpose::kYes, Transpose::kNo, 128, 128, 8192},
                         Case{Transpose::kYes, Transpose::kNo, 65, 384, 8192},
                         Case{Transpose::kNo, Transpose::kYes, 1, 40000, 512}}) {
-    CountingExecutor executor;
+    testing::CountingExecutor executor(16);
     Operands x(s);
     std::vector<float> workspace = workspace_for(s);
     matmul(executor, x.product(s), workspace.data());

@@ -1,6 +1,7 @@
 #include "tril/train/step_time.h"
 
 #include "tests/train/small_run.h"
+#include "tril/train/defaults.h"
 #include "tril/train/scaling.h"
 
 namespace tril {
@@ -22,6 +23,15 @@ TEST(StepTime, GrowsWithWhatIsComputed) {
   other.options.dropout = 0.1f;
   EXPECT_GT(other.seconds(), small.seconds());
   EXPECT_GT(small.seconds(50), small.seconds(100));
+}
+
+// A large step takes little more than its operations at the speed of a product.
+TEST(StepTime, IsThatOfTheOperations) {
+  const TrainOptions o = preset_options(find_preset("gpt2-b4t1024"), "");
+  const TransformerConfig c = model_config(o, 50257).resolved();
+  const double ratio = expected_step_time(c, o, 100).total() * 100e9 / c.training_flops(o.batch, o.context);
+  EXPECT_GT(ratio, 1);
+  EXPECT_LT(ratio, 1.5);
 }
 
 // The same step in more micro-batches takes longer, and longer with each level of checkpointing.

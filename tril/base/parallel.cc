@@ -98,8 +98,7 @@ struct ThreadPool::Impl {
     int64_t taken = 0;
     for (size_t i = 0; i < shares.size(); ++i) {
       Share& share = shares[(static_cast<size_t>(worker) + i) % shares.size()];
-      while (true) {
-        if (share.remaining.load(std::memory_order_relaxed) <= 0) break;
+      while (share.remaining.load(std::memory_order_relaxed) > 0) {
         const int64_t left = share.remaining.fetch_sub(1, std::memory_order_acq_rel);
         if (left <= 0) break;
         run_chunk(share.end - left, worker);

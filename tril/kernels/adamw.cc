@@ -135,18 +135,5 @@ double sum_of_squares(int64_t count, const float* x) {
   return HWY_DYNAMIC_DISPATCH(sum_of_squares_chunk)(static_cast<size_t>(count), x);
 }
 
-int64_t sum_of_squares_partials(int64_t count) { return divide_up(count, kChunkElements); }
-
-void sum_of_squares(Executor& executor, int64_t count, const float* x, double* partial_sums, double* sum) {
-  parallel_for(executor, count, kChunkElements, [&](int64_t begin, int64_t end, int) {
-    partial_sums[begin / kChunkElements] = sum_of_squares(end - begin, x + begin);
-  });
-  executor.run(1, [&](int64_t, int) {
-    double total = 0;
-    for (int64_t k = 0; k < sum_of_squares_partials(count); ++k) total += partial_sums[k];
-    *sum = total;
-  });
-}
-
 }  // namespace tril
 #endif  // HWY_ONCE

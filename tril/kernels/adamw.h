@@ -62,9 +62,5 @@ void adamw(Executor& executor, const AdamWStep& step, int64_t count, float* weig
 
 // Sum of squares in double; one thread.
 double sum_of_squares(int64_t count, const float* x);
-// The same in fixed chunks added in order. `partial_sums` holds sum_of_squares_partials(count) doubles; the
-// result is written to *sum inside the executor (so that a dry run touches nothing).
-int64_t sum_of_squares_partials(int64_t count);
-void sum_of_squares(Executor& executor, int64_t count, const float* x, double* partial_sums, double* sum);
 
 }  // namespace tril

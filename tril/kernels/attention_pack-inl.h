@@ -14,7 +14,7 @@
 #include <hwy/highway.h>
 
 #include "tril/kernels/attention_product-inl.h"
-#include "tril/kernels/rows-inl.h"
+#include "tril/kernels/bfloat16-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
@@ -28,11 +28,7 @@ template <class Element>
 constexpr int64_t kLine = kPad* static_cast<int64_t>(sizeof(float) / sizeof(Element));
 
 HWY_INLINE Vector load(const float* x) { return hn::LoadU(Floats(), x); }
-HWY_INLINE Vector load(const Bfloat16* x) {
-  const hn::RebindToUnsigned<Floats> whole;
-  const hn::Rebind<uint16_t, Floats> halves;
-  return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(halves, &x->bits))));
-}
+HWY_INLINE Vector load(const Bfloat16* x) { return tril::HWY_NAMESPACE::load_halves(x); }
 
 inline float to_float(float x) { return x; }
 using tril::to_float;

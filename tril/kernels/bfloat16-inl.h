@@ -22,15 +22,17 @@ HWY_INLINE void store_upper_halves(hn::Vec<FloatBitsTag> x, Bfloat16* y) {
   hn::StoreU(hn::DemoteTo(HalfTag(), hn::BitCast(d, hn::ShiftRight<16>(x))), HalfTag(), &y->bits);
 }
 
+// A whole vector of floats.
+HWY_INLINE FloatVector load_halves(const Bfloat16* x) {
+  const FloatBitsTag db;
+  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(db, hn::LoadU(HalfTag(), &x->bits))));
+}
+
 HWY_INLINE void floats_of(size_t count, const Bfloat16* x, float* y) {
   const FloatTag d;
-  const FloatBitsTag db;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto bits = hn::ShiftLeft<16>(hn::PromoteTo(db, hn::LoadU(HalfTag(), &x[i].bits)));
-    hn::StoreU(hn::BitCast(d, bits), d, y + i);
-  }
+  for (; i + lanes <= count; i += lanes) hn::StoreU(load_halves(x + i), d, y + i);
   for (; i < count; ++i) y[i] = to_float(x[i]);
 }
 

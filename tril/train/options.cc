@@ -192,8 +192,7 @@ void check_options(const TrainOptions& o) {
   check_range("accumulate", static_cast<double>(o.accumulate), 1, 1 << 20, "1 to 1048576");
   check_range("keep", static_cast<double>(o.keep), 1, kInfinity, "a number from 1");
   check_range("save-minutes", o.save_minutes, 0, 1e6, "minutes of the clock, or 0 to save by steps alone");
-  check_use(o.final_model == "last" || o.final_model == "best", "--final-model is '{}'; give last or best",
-            o.final_model);
+  check_name("final-model", o.final_model, {"last", "best"});
   check_range("patience", static_cast<double>(o.patience), 0, kInfinity, "a number of validations, or 0");
   check_range("max-skipped", static_cast<double>(o.max_skipped), 0, kInfinity, "a number of steps, or 0");
   check_use(o.val_fraction > 0 || (o.patience == 0 && o.final_model == "last"),

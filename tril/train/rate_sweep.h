@@ -1,5 +1,5 @@
 // Which learning rate suits a model and its text: the range test of Smith, "Cyclical learning rates for
-// training neural networks" (2017), section 3.3. A fresh model takes a few steps whose rate grows from the
+// training neural networks" (2017), section 3.3. A model takes a few steps whose rate grows from the
 // lowest to the highest, each time by the same factor, and the loss is watched: it falls, and turns where the
 // rate is too large.
 #pragma once

@@ -40,8 +40,10 @@ std::string statistics(const View& view) {
 
 }  // namespace
 
-std::optional<NonFinite> find_non_finite(Executor& executor, const Parameters& parameters) {
+std::optional<NonFinite> find_non_finite(Executor& executor, const Parameters& parameters,
+                                         bool gradients_too) {
   for (const bool gradient : {false, true}) {
+    if (gradient && !gradients_too) break;
     const Parameters::Item* first = nullptr;
     int64_t bad = 0;
     for (const Parameters::Item& item : parameters.items()) {

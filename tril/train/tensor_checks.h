@@ -16,7 +16,8 @@ struct NonFinite {
 };
 
 // Weights before gradients, each in the order of the parameters; none if all are finite.
-std::optional<NonFinite> find_non_finite(Executor& executor, const Parameters& parameters);
+std::optional<NonFinite> find_non_finite(Executor& executor, const Parameters& parameters,
+                                         bool gradients_too = true);
 
 // Rows of a matrix that are exactly zero.
 int64_t count_zero_rows(const View& matrix);  // (rows, columns)

@@ -218,8 +218,7 @@ void Trainer::start_from(const Parameters& weights) {
 }
 
 void Trainer::save(const Path& run, const std::string& options_json) {
-  const std::optional<NonFinite> bad = find_non_finite(executor_, parameters_);
-  if (bad && bad->in_weight) {
+  if (const auto bad = find_non_finite(executor_, parameters_, /*gradients_too=*/false)) {
     fail(ErrorKind::kNumerics,
          "step {}: {}; not saved, the older checkpoints stay. Go on from the last one with --resume and a "
          "lower --learning-rate, or start anew with it",
