@@ -53,11 +53,13 @@ int64_t process_bytes() {
 
 int64_t parse_bytes(std::string_view where, std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"K", 1e3},  {"KB", 1e3},  {"M", 1e6},    {"MB", 1e6},      {"G", 1e9},         {"GB", 1e9},
-      {"T", 1e12}, {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
+      {"k", 1e3},  {"kb", 1e3},  {"m", 1e6},    {"mb", 1e6},      {"g", 1e9},         {"gb", 1e9},
+      {"t", 1e12}, {"tb", 1e12}, {"kib", 1024}, {"mib", 1048576}, {"gib", 1073741824}};
   const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-  std::string_view unit = text.substr(digits);
-  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  std::string unit(text.substr(digits));
+  if (unit.starts_with(' ')) unit.erase(0, 1);
+  for (char& letter : unit)
+    if ('A' <= letter && letter <= 'Z') letter += 'a' - 'A';
   const auto known =
       std::find_if(std::begin(kUnits), std::end(kUnits), [&](const auto& u) { return u.first == unit; });
   check_use(digits > 0 && known != std::end(kUnits), "{} '{}': not a size; give one such as 4G or 500M",
