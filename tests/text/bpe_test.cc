@@ -25,7 +25,7 @@ std::vector<Merge> train_slowly(const std::vector<std::string>& texts, int64_t c
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
   for (const std::string& text : texts) {
-    split_pieces(text, [&](std::string_view piece) {
+    Pretokenizer().split(text, [&](std::string_view piece) {
       std::vector<int32_t> ids;
       for (const char byte : piece) ids.push_back(static_cast<unsigned char>(byte));
       ++words[ids];
@@ -71,7 +71,7 @@ std::vector<Merge> train_slowly(const std::vector<std::string>& texts, int64_t c
 
 std::vector<int32_t> encode_slowly(std::string_view text, const std::vector<Merge>& merges) {
   std::vector<int32_t> all;
-  split_pieces(text, [&](std::string_view piece) {
+  Pretokenizer().split(text, [&](std::string_view piece) {
     std::vector<int32_t> ids;
     for (const char byte : piece) ids.push_back(static_cast<unsigned char>(byte));
     for (const Merge& merge : merges) {

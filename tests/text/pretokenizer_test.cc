@@ -9,13 +9,14 @@ using Pieces = std::vector<std::string>;
 
 Pieces pieces(std::string_view text) {
   Pieces out;
-  split_pieces(text, [&](std::string_view piece) { out.emplace_back(piece); });
+  Pretokenizer().split(text, [&](std::string_view piece) { out.emplace_back(piece); });
   return out;
 }
 
 Pieces pieces_by_pattern(std::string_view text) {
+  static const Pretokenizer regex = Pretokenizer().as_regex();
   Pieces out;
-  split_pieces_by_pattern(text, [&](std::string_view piece) { out.emplace_back(piece); });
+  regex.split(text, [&](std::string_view piece) { out.emplace_back(piece); });
   return out;
 }
 

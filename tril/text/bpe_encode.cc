@@ -205,7 +205,7 @@ void encode_bpe(std::string_view text, const ByteIds& byte_ids, const MergeTable
                 std::vector<int32_t>& out) {
   PieceEncoder encoder(byte_ids, merges);
   PieceCache cache(text.size());
-  split_pieces(text, [&](std::string_view piece) {
+  Pretokenizer().split(text, [&](std::string_view piece) {
     if (cache.repeat(piece, out)) return;
     const size_t begin = out.size();
     encoder.encode(piece, out);

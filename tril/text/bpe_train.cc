@@ -77,7 +77,7 @@ class Trainer {
   static Counts count_pieces(std::span<const std::string_view> texts) {
     Counts counts;
     for (const std::string_view text : texts) {
-      split_pieces(text, [&](std::string_view piece) { ++counts[piece]; });
+      Pretokenizer().split(text, [&](std::string_view piece) { ++counts[piece]; });
     }
     return counts;
   }
