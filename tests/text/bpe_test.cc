@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/text/text_testing.h"
+#include "tril/text/bpe_train.h"
 #include "tril/text/pretokenizer.h"
 #include "tril/text/tokenizer.h"
 
@@ -17,6 +18,15 @@ ByteIds plain_ids() {
   ByteIds ids;
   for (size_t byte = 0; byte < 256; ++byte) ids[byte] = static_cast<int32_t>(byte);
   return ids;
+}
+
+BpeModel model_of(const std::vector<Merge>& merges) {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  for (const Merge& merge : merges) {
+    tokens.push_back(tokens[static_cast<size_t>(merge.left)] + tokens[static_cast<size_t>(merge.right)]);
+  }
+  return BpeModel(tokens, plain_ids(), merges);
 }
 
 // The definition, step by step: count all pairs anew for each merge.
@@ -136,10 +146,10 @@ TEST(BpeEncode, EqualsTheDefinition) {
     const std::string text = random_words(seed, 600);
     const std::vector<std::string_view> views = {text};
     const auto merges = train_merges(views, plain_ids(), 80);
-    const MergeTable table(merges);
+    const BpeModel model = model_of(merges);
     const std::string other = random_words(seed + 1000, 700);
     std::vector<int32_t> actual;
-    encode_bpe(other, plain_ids(), table, actual);
+    model.encode(other, actual);
     ASSERT_EQ(actual, encode_slowly(other, merges)) << seed;
     EXPECT_LT(actual.size(), other.size() * 2 / 3);
   }
@@ -152,10 +162,10 @@ TEST(BpeEncode, LongPiecesEqualTheDefinition) {
     const std::vector<std::string_view> views = {piece};
     const auto merges = train_merges(views, plain_ids(), 60);
     ASSERT_GT(merges.size(), 30u);
-    const MergeTable table(merges);
+    const BpeModel model = model_of(merges);
     for (const size_t length : {63, 64, 65, 66, 200, 700}) {
       std::vector<int32_t> actual;
-      encode_bpe(std::string_view(piece).substr(0, length), plain_ids(), table, actual);
+      model.encode(std::string_view(piece).substr(0, length), actual);
       ASSERT_EQ(actual, encode_slowly(std::string_view(piece).substr(0, length), merges)) << seed;
     }
   }

@@ -1,3 +1,5 @@
+#include "tril/text/bpe_train.h"
+
 #include <algorithm>
 #include <queue>
 #include <string>
@@ -5,7 +7,6 @@
 #include <unordered_set>
 
 #include "tril/base/error.h"
-#include "tril/text/bpe.h"
 #include "tril/text/pretokenizer.h"
 
 namespace tril {

@@ -76,8 +76,15 @@ struct Pretokenizer::Impl {
   std::vector<SplitStep> steps;
   std::vector<std::unique_ptr<SplitRegex>> own;  // by step; null for known patterns
 
+  bool digits_next_to_gpt2(size_t step) const {
+    return step + 2 == steps.size() && steps[step].pattern == SplitPattern::kDigits &&
+           steps[step + 1].pattern == SplitPattern::kGpt2;
+  }
+
   void split(size_t step, std::string_view text, PieceSink& sink) const {
+    if (digits_next_to_gpt2(step)) return split_gpt2(text, true, sink);
     if (step + 1 == steps.size()) {
+      if (steps[step].pattern == SplitPattern::kGpt2) return split_gpt2(text, false, sink);
       if (own[step] == nullptr) return scan_pieces(steps[step].pattern, text, sink);
       return cut(step, text, [&](const char* end) { sink.add(end); });
     }

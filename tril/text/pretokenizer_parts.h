@@ -58,8 +58,9 @@ const char* scan_piece(SplitPattern pattern, const char* at, const char* end);
 
 void scan_pieces(SplitPattern pattern, std::string_view text, PieceSink& sink);
 
-// GPT-2's pattern, 64 bytes at a time; `digits`: after the step kDigits.
+// GPT-2's pattern, 64 bytes at a time; `digits`: after the step kDigits. And one piece of it.
 void split_gpt2(std::string_view text, bool digits, PieceSink& sink);
+const char* scan_gpt2_piece(const char* at, const char* end, bool digits);
 
 // A compiled expression. Thread-safe.
 class SplitRegex {

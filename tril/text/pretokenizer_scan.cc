@@ -28,7 +28,7 @@ class Scanner {
       return run(at, [](CharClass k) { return k == CharClass::kInvalid; });
     switch (pattern) {
       case SplitPattern::kGpt2:
-        return gpt2(at);
+        return gpt2(at, false);
       case SplitPattern::kCl100k:
       case SplitPattern::kLlama3:
         return llama3(at, 3, pattern == SplitPattern::kCl100k);
@@ -47,6 +47,28 @@ class Scanner {
     return end_;
   }
 
+  // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+  // `digits`: what is left of it after the step kDigits.
+  const char* gpt2(const char* at, bool digits) const {
+    if (const ptrdiff_t length = contraction(at, false)) return at + length;
+    CharClass kind = peek(at).kind;
+    const char* from = at;
+    if (*at == ' ') {
+      const CharClass next = peek(at + 1).kind;
+      if (!is_space(next) && next != CharClass::kInvalid && !(digits && is_number(next))) {
+        kind = next;
+        ++from;
+      }
+    }
+    if (is_letter(kind)) return run(from, is_letter);
+    if (is_number(kind)) return digits ? numbers(at, 1) : run(from, is_number);
+    if (is_other(kind)) return run(from, is_other);
+    if (kind == CharClass::kInvalid) return invalid(at);
+    const char* end = spaces(at, false, false);
+    if (digits && is_number(peek(run(at, is_space)).kind)) end = run(at, is_space);
+    return end;
+  }
+
  private:
   Character peek(const char* at) const {
     return at < end_ ? character_at(table_, at, end_) : Character{CharClass::kInvalid, 0};
@@ -62,6 +84,10 @@ class Scanner {
     return at;
   }
 
+  const char* invalid(const char* at) const {
+    return run(at, [](CharClass kind) { return kind == CharClass::kInvalid; });
+  }
+
   // '(?:[sdmt]|ll|ve|re); `any_case`: also with U+017F, the long s, which folds to s. Its length or 0.
   ptrdiff_t contraction(const char* at, bool any_case) const {
     const ptrdiff_t room = end_ - at;
@@ -73,24 +99,6 @@ class Scanner {
     if (any_case && at[1] == '\xC5' && at[2] == '\xBF') return 3;
     const int second = lower(2);
     return (first == 'l' && second == 'l') || ((first == 'v' || first == 'r') && second == 'e') ? 3 : 0;
-  }
-
-  // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-  const char* gpt2(const char* at) const {
-    if (const ptrdiff_t length = contraction(at, false)) return at + length;
-    CharClass kind = peek(at).kind;
-    const char* from = at;
-    if (*at == ' ') {
-      const CharClass next = peek(at + 1).kind;
-      if (!is_space(next) && next != CharClass::kInvalid) {
-        kind = next;
-        ++from;
-      }
-    }
-    if (is_letter(kind)) return run(from, is_letter);
-    if (is_number(kind)) return run(from, is_number);
-    if (is_other(kind)) return run(from, is_other);
-    return spaces(at, false, false);
   }
 
   // \s*[\r\n]+ if `newlines`, then \s+(?!\S)|\s+; first \s+$ if `whole_at_end`
@@ -187,6 +195,10 @@ class Scanner {
 
 const char* scan_piece(SplitPattern pattern, const char* at, const char* end) {
   return Scanner(end).piece(pattern, at);
+}
+
+const char* scan_gpt2_piece(const char* at, const char* end, bool digits) {
+  return Scanner(end).gpt2(at, digits);
 }
 
 void scan_pieces(SplitPattern pattern, std::string_view text, PieceSink& sink) {

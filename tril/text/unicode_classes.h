@@ -46,7 +46,8 @@ struct Character {
 
 // The character that starts at `at`, which is before `end`: the well-formed byte sequences of the Unicode
 // Standard, table 3-7.
-inline Character character_at(const UnicodeTable& table, const char* at, const char* end) {
+[[gnu::always_inline]] inline Character character_at(const UnicodeTable& table, const char* at,
+                                                     const char* end) {
   const auto byte = [&](int i) { return static_cast<uint32_t>(static_cast<unsigned char>(at[i])); };
   const auto follows = [&](int i) { return (byte(i) & 0xC0) == 0x80; };
   const uint32_t lead = byte(0);
