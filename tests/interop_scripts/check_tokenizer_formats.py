@@ -100,6 +100,16 @@ PARTS = ["'s", "'LL", "'Re", " ", "  ", "\n", "\r\n", "\t", " \n ", "1", "2024",
          "ひらがな", "…", "--", "/*", "ſ", "'ſ", "▁", "İ", "!", "¿", "\u0378", "🙂", "👩\u200d🚀", "\u0345\u0301\u0323"]
 
 
+def leave_out_new_marks():
+    """The package's NFC knows the classes of combining marks up to about Unicode 9: newer ones stay where they are."""
+    from tokenizers import normalizers
+    nfc = normalizers.NFC().normalize_str
+    new = {code for code in ASSIGNED if any(nfc(text) != unicodedata.normalize("NFC", text) for text in
+                                            ("a" + chr(code) + "\u0301", "\u0323" + chr(code), chr(code)))}
+    ASSIGNED[:] = [code for code in ASSIGNED if code not in new]
+    return len(new)
+
+
 def random_text(draw):
     """Parts that the patterns tell apart, and any character of Unicode 14."""
     return "".join(draw.choice(PARTS) if draw.random() < 0.6 else chr(draw.choice(ASSIGNED))
@@ -185,16 +195,18 @@ def main():
         return 0
     data = pathlib.Path(os.environ["TRIL_TEST_DATA"])
     draw = random.Random(1)
+    left_out = leave_out_new_marks()
     names = ["tinyshakespeare", "names", "udhr_27lang", "code_stb"]
     corpora = [(name, (data / "corpus" / (name + ".txt")).read_bytes().decode("utf-8")[:400_000]) for name in names]
     sample = [text[:100_000] for _, text in corpora]
     if "--write-cases" in sys.argv:
         write_cases(pathlib.Path(sys.argv[-1]), sample, draw)
         return 0
-    randoms = [("random %d" % i, random_text(draw)) for i in range(120)]
+    randoms = [("random %d" % i, random_text(draw)) for i in range(24)]
     randoms.append(("random, long", "".join(random_text(draw) for _ in range(3000))))
     texts = corpora + randoms
-    print("tokenizers %s, tiktoken %s" % (tokenizers.__version__, tiktoken.__version__))
+    print("tokenizers %s, tiktoken %s; %d combining marks too new for the package's NFC left out"
+          % (tokenizers.__version__, tiktoken.__version__, left_out))
     failures = 0
 
     def report(what, difference):
@@ -216,10 +228,10 @@ def main():
         plain_texts = [(name, plain(text)) for name, text in texts]
         for encoding in ("r50k_base", "cl100k_base"):
             file, again = data / "tokenizer" / (encoding + ".tiktoken"), folder / (encoding + ".json")
-            report(encoding, check_encoding(tril, encoding, file, plain_texts[:4] + plain_texts[-40:]))
+            report(encoding, check_encoding(tril, encoding, file, plain_texts))
             tril.run("export", file, "--to", "tokenizer.json", "--out", again)
             report(encoding + " as tokenizer.json", check_kind(
-                tril, encoding, again, tokenizers.Tokenizer.from_file(str(again)), plain_texts[:4] + plain_texts[-20:]))
+                tril, encoding, again, tokenizers.Tokenizer.from_file(str(again)), plain_texts[:4] + plain_texts[-6:]))
         bin_file, again = data / "models" / "tok512.bin", folder / "tok512.json"
         tril.run("export", bin_file, "--to", "tokenizer.json", "--out", again)
         theirs = tokenizers.Tokenizer.from_file(str(again))

@@ -111,6 +111,22 @@ TEST(TokenizerFormats, SentencePieceGoesThroughEachFormat) {
   }
 }
 
+TEST(SentencePiece, MergesBecomeScoresWhereTheyCan) {
+  const TemporaryFolder folder;
+  TokenizerParts parts = small_sentencepiece();
+  parts.metaspace = true;
+  const Tokenizer from_json = written_and_loaded(folder, "x.json", format_tokenizer_json(parts));
+  from_json.export_to(folder.path() / "y.bin", Format::kLlama2);
+  from_json.export_to(folder.path() / "y.gguf", Format::kGguf);
+  for (const char* name : {"y.bin", "y.gguf"}) {
+    const Tokenizer again = Tokenizer::load(folder.path() / name);
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      const std::string text = random_text(seed, 100, seed % 2 == 0) + " the cafe caf\xC3\xA9   cat";
+      ASSERT_EQ(from_json.encode(text), again.encode(text)) << name;
+    }
+  }
+}
+
 TEST(SentencePiece, JoinsTheHighestScoreFirstAndTheLeftmostAmongEquals) {
   const TemporaryFolder folder;
   TokenizerParts parts = small_sentencepiece();

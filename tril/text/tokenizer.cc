@@ -25,6 +25,30 @@ void add_end_of_text(TokenizerParts& parts) {
   parts.tokens.emplace_back();
 }
 
+void add_special(TokenizerParts& parts, const std::string& name) {
+  const bool there = std::any_of(parts.specials.begin(), parts.specials.end(),
+                                 [&](const SpecialToken& token) { return token.content == name; });
+  check_use(!name.empty() && !there && !first_invalid_utf8(name),
+            "the special token \"{}\" is empty, no text, or there twice", printable(name));
+  parts.specials.push_back({static_cast<int32_t>(parts.tokens.size()), name, true});
+  parts.tokens.emplace_back();
+}
+
+// By name, or a regular expression.
+std::vector<std::string> splits_asked_for(const std::string& pattern) {
+  if (const auto known = splits_of_name(pattern)) return *known;
+  const bool looks_like_name =
+      pattern.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos;
+  check_use(!looks_like_name, "the split pattern '{}' is unknown; give one of {}, or a regular expression",
+            printable(pattern, 60), fmt::join(split_names(), ", "));
+  try {
+    pretokenizer_of({pattern});
+  } catch (const Error& error) {
+    fail(ErrorKind::kUse, "{}", error.what());
+  }
+  return {pattern};
+}
+
 std::string describe_character(std::string_view text, size_t at) {
   const std::string_view bytes = text.substr(at, static_cast<size_t>(utf8_length(text, at)));
   const char32_t code_point = utf8_decode(text, at);
@@ -55,7 +79,7 @@ struct Tokenizer::Impl {
     }
     if (parts.kind == Kind::kSentencePiece) sentencepiece = std::make_unique<SentencePieceEncoder>(parts);
     if (parts.kind == Kind::kBpe)
-      bpe.emplace(parts.tokens, byte_ids, parts.merges,
+      bpe.emplace(plain_tokens(), byte_ids, parts.merges,
                   BpeOptions{pretokenizer_of(parts.splits), parts.whole_pieces});
   }
 
@@ -69,10 +93,18 @@ struct Tokenizer::Impl {
     }
   }
 
+  // Without the special ones, which no piece becomes.
+  std::vector<std::string> plain_tokens() const {
+    std::vector<std::string> tokens = parts.tokens;
+    for (const SpecialToken& token : parts.specials) tokens[static_cast<size_t>(token.id)].clear();
+    return tokens;
+  }
+
   // Merges make every token of its bytes, as in the published ones: whole pieces change nothing.
   bool reachable() const {
     if (parts.kind != Kind::kBpe) return true;
-    const BpeModel merging(parts.tokens, byte_ids, parts.merges, {Pretokenizer(SplitPattern::kNone), false});
+    const BpeModel merging(plain_tokens(), byte_ids, parts.merges,
+                           {Pretokenizer(SplitPattern::kNone), false});
     std::vector<int32_t> made;
     for (size_t id = 0; id < parts.tokens.size(); ++id) {
       if (special[id] != nullptr || parts.tokens[id].empty()) continue;
@@ -139,23 +171,41 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::train_bpe(std::span<const std::string_view> texts, int64_t vocabulary) {
-  check_use(vocabulary >= 257 && vocabulary <= INT32_MAX,
-            "bpe: a vocabulary of {} is impossible; at least 257 (256 bytes and {}) are needed", vocabulary,
-            kEndOfText);
+  SerialExecutor executor;
+  return train_bpe(BpeRecipe{.vocabulary = vocabulary}, executor, [&](BpeTrainer& trainer) {
+    for (const std::string_view text : texts) {
+      trainer.add(text);
+      trainer.end_document();
+    }
+  });
+}
+
+Tokenizer Tokenizer::train_bpe(const BpeRecipe& recipe, Executor& executor,
+                               FunctionRef<void(BpeTrainer&)> feed) {
+  const int64_t least = 256 + std::ssize(recipe.specials);
+  check_use(recipe.vocabulary >= least && recipe.vocabulary <= INT32_MAX,
+            "bpe: a vocabulary of {} is impossible; at least {} (256 bytes and {} special tokens) are needed",
+            recipe.vocabulary, least, recipe.specials.size());
   TokenizerParts parts;
   parts.kind = Kind::kBpe;
-  parts.splits = {std::string(kGpt2Split)};
+  parts.splits = splits_asked_for(recipe.pattern);
   ByteIds byte_ids{};
   for (const uint8_t byte : byte_alphabet().order) {
     byte_ids[byte] = static_cast<int32_t>(parts.tokens.size());
     parts.tokens.emplace_back(1, static_cast<char>(byte));
   }
-  parts.merges = train_merges(texts, byte_ids, vocabulary - 257);
+  BpeTrainer trainer({.merges = recipe.vocabulary - least,
+                      .min_count = recipe.min_count,
+                      .pretokenizer = pretokenizer_of(parts.splits)},
+                     executor);
+  feed(trainer);
+  parts.merges = trainer.train(byte_ids);
   for (const Merge& merge : parts.merges) {
     parts.tokens.push_back(parts.tokens[static_cast<size_t>(merge.left)] +
                            parts.tokens[static_cast<size_t>(merge.right)]);
   }
-  add_end_of_text(parts);
+  for (const std::string& name : recipe.specials) add_special(parts, name);
+  find_text_ends(parts);
   return Tokenizer(std::make_unique<Impl>(std::move(parts)));
 }
 

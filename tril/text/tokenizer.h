@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "tril/base/files.h"
+#include "tril/base/function_ref.h"
+#include "tril/base/parallel.h"
 
 namespace tril {
+
+class BpeTrainer;
 
 inline constexpr std::string_view kEndOfText = "<|endoftext|>";
 
@@ -33,6 +37,14 @@ enum class TokenizerFormat {
   kGguf,            // a GGUF file; written: without tensors
 };
 
+// How a byte-level BPE is learned.
+struct BpeRecipe {
+  int64_t vocabulary = 0;        // ids: 256 bytes, at most as many merges as fit, and the special tokens last
+  int64_t min_count = 2;         // of a pair that is merged
+  std::string pattern = "gpt2";  // a name of split_patterns.h, or a regular expression
+  std::vector<std::string> specials = {std::string(kEndOfText)};
+};
+
 // Const members may be called from several threads at once.
 class Tokenizer {
  public:
@@ -41,6 +53,10 @@ class Tokenizer {
   // Trains merges until `vocabulary` ids exist (256 bytes, merges, and end-of-text last) or no pair occurs
   // twice. Ties are broken by the smaller (left, right) pair of ids: the same tokenizer on every machine.
   static Tokenizer train_bpe(std::span<const std::string_view> texts, int64_t vocabulary);
+  // From texts of any size: `feed` hands them to the trainer (bpe_train.h). Throws kUse for a vocabulary too
+  // small, a pattern that is unknown or cannot be used, special tokens that are empty or there twice.
+  static Tokenizer train_bpe(const BpeRecipe& recipe, Executor& executor,
+                             FunctionRef<void(BpeTrainer&)> feed);
   // One id per distinct character (code point), in code point order. No end-of-text unless
   // `with_end_of_text`.
   static Tokenizer characters(std::span<const std::string_view> texts, bool with_end_of_text);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
@@ -53,12 +55,48 @@ void check_tiktoken(const TokenizerParts& parts, bool reachable) {
           "a .tiktoken file ranks merges by their ids, and those of this tokenizer are in another order");
 }
 
+// Merges as scores: each token's place by its first merge. Nothing if its merges are not all pairs that make
+// it, one after another, which is what scores say.
+std::optional<std::vector<float>> scores_of_merges(TokenizerParts parts) {
+  const std::vector<Merge> merges = parts.merges;
+  std::vector<float> scores(parts.tokens.size(), 1);  // 1: not made by a merge, or not yet
+  float next = 0;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    float& score = scores[static_cast<size_t>(merges[i].result)];
+    if (score == 1)
+      score = next--;
+    else if (merges[i - 1].result != merges[i].result)
+      return std::nullopt;
+  }
+  for (float& score : scores)
+    if (score == 1) score = next--;
+  parts.scores = scores;
+  std::vector<Merge> again = merges_of_scores(parts), sorted = merges;
+  const auto by_score = [&](const Merge& a, const Merge& b) {
+    return std::tuple(-scores[static_cast<size_t>(a.result)], a.left) <
+           std::tuple(-scores[static_cast<size_t>(b.result)], b.left);
+  };
+  std::sort(again.begin(), again.end(), by_score);
+  std::sort(sorted.begin(), sorted.end(), by_score);
+  if (again != sorted) return std::nullopt;
+  return scores;
+}
+
+TokenizerParts with_scores(const TokenizerParts& parts, std::string_view name) {
+  TokenizerParts out = parts;
+  if (parts.kind != Kind::kSentencePiece || !parts.scores.empty()) return out;
+  const auto scores = scores_of_merges(parts);
+  require(scores.has_value(), "{} needs scores, and no scores say what the merges of this tokenizer do",
+          name);
+  out.scores = *scores;
+  return out;
+}
+
 void check_llama2(const TokenizerParts& parts) {
   constexpr std::string_view kName = "llama2.c's tokenizer.bin";
   require(parts.kind == Kind::kSentencePiece,
           "{} holds SentencePiece's BPE with scores, which this tokenizer is not", kName);
-  require(!parts.scores.empty(),
-          "{} needs scores, and this tokenizer has a list of merges that no scores give", kName);
+  with_scores(parts, kName);
   require(parts.prefix == SpacePrefix::kAlways && parts.strips_space,
           "{} always puts a space before the text", kName);
   bool usual = parts.specials.size() == 3;
@@ -78,8 +116,7 @@ void check_llama2(const TokenizerParts& parts) {
 void check_gguf(const TokenizerParts& parts, bool reachable) {
   constexpr std::string_view kName = "a GGUF file";
   if (parts.kind == Kind::kSentencePiece) {
-    require(!parts.scores.empty(),
-            "{} needs scores, and this tokenizer has a list of merges that no scores give", kName);
+    with_scores(parts, kName);
     require(parts.prefix == SpacePrefix::kAlways || parts.prefix == SpacePrefix::kNone,
             "{} cannot say that a space is put before the text unless there is one", kName);
     return;
@@ -120,9 +157,9 @@ void write_tokenizer(const TokenizerParts& parts, TokenizerFormat format, const 
     case TokenizerFormat::kTiktoken:
       return write_file_atomic(path, format_tiktoken(parts));
     case TokenizerFormat::kLlama2:
-      return write_file_atomic(path, format_llama2_tokenizer(parts));
+      return write_file_atomic(path, format_llama2_tokenizer(with_scores(parts, "tokenizer.bin")));
     case TokenizerFormat::kGguf:
-      return write_file_atomic(path, format_gguf_tokenizer(parts));
+      return write_file_atomic(path, format_gguf_tokenizer(with_scores(parts, "a GGUF file")));
   }
 }
 

@@ -61,6 +61,13 @@ void add_specials(TokenizerParts& parts, const std::vector<SpecialToken>& specia
   }
 }
 
+void check_pattern_not_needed(const TokenizerParts& parts, const std::string& where,
+                              std::string_view pattern) {
+  check_use(pattern.empty() || pattern == name_of_splits(parts.splits),
+            "{}: the file says how text is split ({}); leave --pattern out", where,
+            name_of_splits(parts.splits));
+}
+
 TokenizerParts load_tiktoken(std::string_view text, const Path& path, std::string_view pattern) {
   const std::string where = name_of(path), file = path.filename().native();
   const Encoding* const encoding = encoding_of(file);
@@ -106,7 +113,10 @@ TokenizerParts load_vocab(const Path& path, std::string_view pattern) {
 
 TokenizerParts load_gguf(std::string_view bytes, const Path& path, std::string_view pattern) {
   TokenizerParts parts = parse_gguf_tokenizer(bytes, name_of(path));
-  if (parts.kind != Tokenizer::Kind::kBpe) return parts;
+  if (parts.kind != Tokenizer::Kind::kBpe || !parts.splits.empty()) {
+    check_pattern_not_needed(parts, name_of(path), pattern);
+    return parts;
+  }
   if (!pattern.empty()) parts.splits = splits_named(pattern);
   check_data(
       !parts.splits.empty() || pattern == "none",
@@ -174,9 +184,7 @@ TokenizerParts load_tokenizer_parts(const Path& path, std::string_view pattern) 
         name_of(path));
     parts = parse_tokenizer_json(text, name_of(path));
   }
-  check_use(pattern.empty() || pattern == name_of_splits(parts.splits),
-            "{}: the file says how text is split ({}); leave --pattern out", name_of(path),
-            name_of_splits(parts.splits));
+  check_pattern_not_needed(parts, name_of(path), pattern);
   return parts;
 }
 
