@@ -11,9 +11,9 @@
 namespace tril {
 namespace {
 
-constexpr size_t kBlock = size_t{1} << 25;        // counted at a time, by all threads
-constexpr size_t kChunk = size_t{1} << 18;        // by one thread
-constexpr size_t kLookEvery = size_t{512} << 20;  // bytes of text between looks at how many pieces there are
+constexpr size_t kBlock = size_t{1} << 25;  // counted at a time, by all threads
+constexpr size_t kChunk = size_t{1} << 18;  // by one thread
+constexpr size_t kLookEvery = 256;  // bytes of text for each of most_pieces, then their number is looked at
 
 }  // namespace
 
@@ -74,7 +74,7 @@ struct BpeTrainer::Impl {
       counts[static_cast<size_t>(worker)].count(options.pretokenizer, chunks[static_cast<size_t>(begin)]);
     });
     since_look += size;
-    if (since_look >= kLookEvery) look();
+    if (since_look / kLookEvery >= static_cast<size_t>(options.most_pieces)) look();
   }
 
   // Where a chunk that holds no cut may end.

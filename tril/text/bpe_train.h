@@ -16,8 +16,8 @@ struct BpeTrainOptions {
   int64_t merges = 0;     // at most as many
   int64_t min_count = 2;  // of a pair that is merged
   Pretokenizer pretokenizer;
-  // Different pieces that are kept. Beyond twice as many, looked at after every 512 MiB of text, the rarest
-  // are forgotten. Memory is about 64 bytes a piece while counting, then 16 for each of its bytes.
+  // Different pieces that are kept. Beyond twice as many, looked at after each 256 bytes of text a piece, the
+  // rarest are forgotten. Memory is about 64 bytes a piece while counting, then 16 for each of its bytes.
   int64_t most_pieces = 2'000'000;
 };
 

@@ -164,11 +164,13 @@ Pretokenizer Pretokenizer::as_regex() const {
 }
 
 size_t Pretokenizer::last_safe_cut(std::string_view text) const {
+  bool words = false;  // a pattern that cuts between words, not numbers alone
   for (const SplitStep& step : impl_->steps) {
     if (step.pattern == SplitPattern::kNone || step.pattern == SplitPattern::kOwn) return 0;
+    words = words || step.pattern != SplitPattern::kDigits;
   }
-  // Behind a letter or number and before white space or punctuation, but no apostrophe, every known pattern
-  // cuts, and none of them looks across.
+  // Behind a letter or number and before white space or punctuation, but no apostrophe, all of these patterns
+  // cut, and none of them looks across. kDigits alone cuts behind each number.
   const UnicodeTable& table = UnicodeTable::get();
   const char* const begin = text.data();
   const char* const end = begin + text.size();
@@ -178,9 +180,11 @@ size_t Pretokenizer::last_safe_cut(std::string_view text) const {
     while (left > begin && at - left < 4 && (*left & 0xC0) == 0x80) --left;
     const Character c = character_at(table, left, end);
     const bool whole = c.kind != CharClass::kInvalid && left + c.length == at;
+    const bool number = whole && c.kind == CharClass::kNumber;
     const bool word = whole && (c.kind == CharClass::kUpper || c.kind == CharClass::kLower ||
-                                c.kind == CharClass::kLetter || c.kind == CharClass::kNumber);
-    if (word && (right == CharClass::kSpace || (right == CharClass::kOther && *at != '\''))) {
+                                c.kind == CharClass::kLetter || number);
+    if (!words && number && at < end) return static_cast<size_t>(at - begin);
+    if (words && word && (right == CharClass::kSpace || (right == CharClass::kOther && *at != '\''))) {
       return static_cast<size_t>(at - begin);
     }
     right = whole ? c.kind : CharClass::kInvalid;
