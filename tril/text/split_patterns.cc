@@ -40,7 +40,8 @@ constexpr std::string_view kDeepseekV3 =
     "]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+";
 // The scripts with cases, as DeepSeek-LLM lists them.
 constexpr std::string_view kDeepseekLetters =
-    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-"
+    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-"
+    "Ᏽᏸ-"
     "ᏽᲐ-"
     "ᲺᲽ-"
     "Ჿᴀ-"
