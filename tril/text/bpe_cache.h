@@ -6,30 +6,27 @@
 #include <cstring>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "tril/text/piece_key.h"
 
 namespace tril {
 
-// Pieces of up to 15 bytes that become up to 4 ids: 65,536 in 2 MiB, four to a set, two of them to a cache
-// line.
+// Pieces of up to 15 bytes that become up to 4 ids: 65,536 in 2 MiB, two to a cache line. The older of two
+// makes room.
 class ShortCache {
  public:
   static constexpr size_t kMostIds = 4;
 
-  ShortCache() : sets_(kSets) {}
+  ShortCache() : lines_(kLines) {}
 
-  void prefetch(uint64_t hash) const { __builtin_prefetch(&sets_[hash & (kSets - 1)]); }
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&line_of(hash)); }
+  bool holds(const PieceKey& key, uint64_t hash) const { return place_of(key, line_of(hash)).key == key; }
 
   // Writes 16 bytes at `out`, of which the first ids are the piece's, and returns how many; or returns 0.
-  size_t find(const PieceKey& key, uint64_t hash, int32_t* out) {
-    Set& set = sets_[hash & (kSets - 1)];
-    // Arithmetic rather than a branch, which would be guessed wrong every few pieces.
-    const uint64_t differs = (set[0].key.low ^ key.low) | (set[0].key.high ^ key.high);
-    const Entry& entry = set[differs != 0];
-    if (!(entry.key == key) && !bring_forward(set, key)) return 0;
+  size_t find(const PieceKey& key, uint64_t hash, int32_t* out) const {
+    const Entry& entry = place_of(key, line_of(hash));
+    if (!(entry.key == key)) return 0;
     const uint64_t first = entry.ids[0] & ~kCountBits;
     std::memcpy(out, &first, 8);
     std::memcpy(out + 2, &entry.ids[1], 8);
@@ -38,17 +35,15 @@ class ShortCache {
 
   // 1 to kMostIds ids, of a piece that is not there.
   void put(const PieceKey& key, uint64_t hash, std::span<const int32_t> ids) {
-    Set& set = sets_[hash & (kSets - 1)];
-    set[3] = set[2];
-    set[2] = set[1];
-    set[1] = {key, {}};
-    std::memcpy(set[1].ids.data(), ids.data(), ids.size_bytes());
-    set[1].ids[0] |= uint64_t{ids.size() - 1} << kCountShift;
-    if (set[0].key == PieceKey()) std::swap(set[0], set[1]);
+    Line& line = lines_[hash & (kLines - 1)];
+    line[1] = line[0];
+    line[0] = {key, {}};
+    std::memcpy(line[0].ids.data(), ids.data(), ids.size_bytes());
+    line[0].ids[0] |= uint64_t{ids.size() - 1} << kCountShift;
   }
 
  private:
-  static constexpr size_t kSets = size_t{1} << 14;
+  static constexpr size_t kLines = size_t{1} << 15;
   // The number of ids less one is in the two highest bits of the first, which ids do not need.
   static constexpr int kCountShift = 30;
   static constexpr uint64_t kCountBits = uint64_t{3} << kCountShift;
@@ -56,19 +51,17 @@ class ShortCache {
     PieceKey key;
     std::array<uint64_t, 2> ids{};
   };
-  struct alignas(128) Set : std::array<Entry, 4> {};
+  struct alignas(64) Line : std::array<Entry, 2> {};
 
-  // From the second line of a set to the second place of the first.
-  [[gnu::noinline]] static bool bring_forward(Set& set, const PieceKey& key) {
-    for (const size_t place : {2, 3}) {
-      if (!(set[place].key == key)) continue;
-      std::swap(set[place], set[1]);
-      return true;
-    }
-    return false;
+  const Line& line_of(uint64_t hash) const { return lines_[hash & (kLines - 1)]; }
+  // Where the key is if it is there. Arithmetic rather than a branch, which would be guessed wrong every few
+  // pieces.
+  static const Entry& place_of(const PieceKey& key, const Line& line) {
+    const uint64_t differs = (line[0].key.low ^ key.low) | (line[0].key.high ^ key.high);
+    return line[differs != 0];
   }
 
-  std::vector<Set> sets_;
+  std::vector<Line> lines_;
 };
 
 // All others up to 1,024 bytes. When its 1.5 MiB are used up it forgets all and starts again.

@@ -17,23 +17,26 @@ class TokenTable {
  public:
   void reserve(size_t count) { entries_.assign(std::bit_ceil(2 * count + 2), Entry()); }
   void put(const PieceKey& key, int32_t id) {
-    Entry& entry = entries_[slot_of(key)];
+    Entry& entry = entries_[slot_of(key, key.hash())];
     if (entry.key == PieceKey()) entry = {key, id};
   }
-  int32_t find(const PieceKey& key) const {
-    const Entry& entry = entries_[slot_of(key)];
+  int32_t find(const PieceKey& key, uint64_t hash) const {
+    const Entry& entry = entries_[slot_of(key, hash)];
     return entry.key == key ? entry.id : -1;
   }
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&entries_[first_slot(hash)]); }
 
  private:
   struct Entry {
     PieceKey key;
     int32_t id = -1;
   };
-  size_t slot_of(const PieceKey& key) const {
-    const size_t mask = entries_.size() - 1;
-    size_t slot = key.hash() >> 20 & mask;
-    while (!(entries_[slot].key == key || entries_[slot].key == PieceKey())) slot = (slot + 1) & mask;
+  size_t first_slot(uint64_t hash) const { return hash >> 20 & (entries_.size() - 1); }
+  size_t slot_of(const PieceKey& key, uint64_t hash) const {
+    size_t slot = first_slot(hash);
+    while (!(entries_[slot].key == key || entries_[slot].key == PieceKey())) {
+      slot = (slot + 1) & (entries_.size() - 1);
+    }
     return slot;
   }
   std::vector<Entry> entries_ = std::vector<Entry>(2);
@@ -84,6 +87,7 @@ struct BpeEncoder::Impl {
   static constexpr size_t kWaiting = 4096;
   std::array<int32_t, kWaiting> ids;  // `waiting` of them, to be appended
   size_t waiting = 0;
+  int misses = 0;  // of short_cache, in the last groups
   std::array<Prepared, kGroup> prepared;
   std::vector<int32_t> long_ids;
 
@@ -107,11 +111,12 @@ struct BpeEncoder::Impl {
 
   void prepare(const char* from, uint32_t begin, std::span<const uint32_t> ends, const char* text_end) {
     Prepared* to = prepared.data();
+    const bool readable = text_end - (from + ends.back()) >= 16;  // 16 bytes from any of them
     for (const uint32_t end : ends) {
       const char* const at = from + begin;
       const size_t size = end - begin;
       if (size <= PieceKey::kLongest) [[likely]] {
-        to->key = text_end - at >= 16 ? piece_key(at, size) : piece_key_at_end(at, size);
+        to->key = readable ? piece_key(at, size) : piece_key_at_end(at, size);
         to->hash = to->key.hash();
         short_cache.prefetch(to->hash);
       } else if (size <= LongCache::kLongest) {
@@ -120,6 +125,12 @@ struct BpeEncoder::Impl {
       }
       begin = end;
       ++to;
+    }
+    if (misses < 2) return;
+    // While much is new, what will be asked for next is sent for as well.
+    misses = 0;
+    for (const Prepared* piece = prepared.data(); piece != to; ++piece) {
+      if (!short_cache.holds(piece->key, piece->hash)) model.tokens.prefetch(piece->hash);
     }
   }
 
@@ -170,7 +181,8 @@ struct BpeEncoder::Impl {
 
   // A piece of up to 15 bytes that short_cache does not hold.
   size_t encode_new(std::string_view piece, const PieceKey& key, uint64_t hash, int32_t* to) {
-    if (const int32_t id = model.tokens.find(key); id >= 0) {
+    ++misses;
+    if (const int32_t id = model.tokens.find(key, hash); id >= 0) {
       *to = id;
       short_cache.put(key, hash, std::span(to, 1));
       return 1;

@@ -69,12 +69,13 @@ size_t Merger::merge_short(std::string_view piece, int32_t* out) const {
     alive &= ~(uint64_t{1} << right);
     keys[right] = kNone;
     behind &= behind - 1;
+    // Both new pairs are sent for before either is waited for.
+    const uint64_t before = alive & ((uint64_t{1} << at) - 1);
+    const size_t left = before == 0 ? at : static_cast<size_t>(63 - std::countl_zero(before));
+    __builtin_prefetch(&table_[slot_of(pair_of(ids[left], ids[at]))]);
     keys[at] =
         behind == 0 ? kNone : key(rank(ids[at], ids[static_cast<size_t>(std::countr_zero(behind))]), at);
-    const uint64_t before = alive & ((uint64_t{1} << at) - 1);
-    if (before == 0) continue;
-    const auto left = static_cast<size_t>(63 - std::countl_zero(before));
-    keys[left] = key(rank(ids[left], ids[at]), left);
+    if (before != 0) keys[left] = key(rank(ids[left], ids[at]), left);
   }
   size_t count = 0;
   for (; alive != 0; alive &= alive - 1) out[count++] = ids[static_cast<size_t>(std::countr_zero(alive))];
