@@ -89,7 +89,7 @@ TEST_F(TokenizerCommand, GoesThroughFormats) {
 }
 
 TEST_F(TokenizerCommand, FaultsAreOneLine) {
-  fails({"encod"}, 1, "'encode'");
+  fails({"encod"}, 1, "did you mean encode");
   fails({"encode", "text.txt"}, 1, "--tokenizer FILE");
   fails({"encode", "--tokenizer", "absent.json", "text.txt"}, 2, "absent.json");
   fails({"export", "t.json", "--to", "llama2.c", "--out", "x.bin"}, 1, "SentencePiece");
