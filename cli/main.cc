@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"info", "Models", "what is in a model folder", info_command},
     {"logits", "Models", "a model's logits for given tokens, as a file", logits_command},
     {"corpus", "Data", "the built-in stories, as text to train on", corpus_command},
+    {"tokenizer", "Data", "train, use, look into and convert tokenizers", tokenizer_command},
     {"doctor", "This machine", "what the machine can do, and whether tril computes correctly on it",
      doctor_command},
     {"bench", "This machine", "speed of matrix products, attention and whole training steps", bench_command},

@@ -86,7 +86,7 @@ endif()
 
 tril_folder(nn LINK tril_kernels)
 tril_folder(containers LINK tril_tensor PRIVATE nlohmann_json::nlohmann_json ZLIB::ZLIB)
-tril_folder(text LINK tril_containers PRIVATE nlohmann_json::nlohmann_json tril_pcre2)
+tril_folder(text LINK tril_containers PRIVATE nlohmann_json::nlohmann_json tril_pcre2 tril_hwy)
 tril_folder(data LINK tril_text)
 tril_folder(train LINK tril_nn tril_data PRIVATE nlohmann_json::nlohmann_json)
 tril_folder(generate LINK tril_nn tril_text)
@@ -143,6 +143,8 @@ if(TRIL_TESTS)
   tril_test(text tril_text nlohmann_json::nlohmann_json)
   tril_test(data tril_data)
   tril_test(train tril_train nlohmann_json::nlohmann_json)
+  set_source_files_properties(tests/text/tokenizer_formats_test.cc PROPERTIES
+    COMPILE_DEFINITIONS TRIL_TOKENIZER_CASES_FOLDER="${PROJECT_SOURCE_DIR}/tests/text/cases")
   set_source_files_properties(tests/train/golden_curve_test.cc PROPERTIES
     COMPILE_DEFINITIONS TRIL_GOLDEN_CURVES="${PROJECT_SOURCE_DIR}/tests/train/golden")
   tril_test(generate tril_generate)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/containers/safetensors_bytes.h"
+#include "tests/support/mutate.h"
 #include "tests/support/temporary_directory.h"
 #include "tril/base/random.h"
 #include "tril/containers/safetensors.h"
@@ -42,33 +43,9 @@ void read_damaged(const Path& path, std::string_view content, int* read, int* re
   }  // anything else fails the test
 }
 
-// One to four changes: a byte set, inserted, removed or doubled, a piece copied elsewhere.
 std::string mutate(std::string text, const RandomStream& random) {
-  static constexpr std::string_view kTelling = "{}[]\",:\\0123456789-.eE \n\xff\x00\x80nt_";
-  uint64_t draw = 0;
-  const auto below = [&](uint64_t n) { return random.below(draw++, n); };
-  for (uint64_t changes = 1 + below(4); changes > 0; --changes) {
-    const size_t at = below(text.size());
-    const char c = below(4) == 0 ? static_cast<char>(below(256)) : kTelling[below(kTelling.size())];
-    switch (below(5)) {
-      case 0:
-        text[at] = c;
-        break;
-      case 1:
-        text.insert(at, 1 + below(3), c);
-        break;
-      case 2:
-        text.erase(at, 1 + below(8));
-        break;
-      case 3:
-        text.insert(below(text.size()), text.substr(at, below(60)));
-        break;
-      default:
-        text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
-    }
-    if (text.empty()) text = "{";
-  }
-  return text;
+  return testing::mutate(std::move(text), random,
+                         std::string_view("{}[]\",:\\0123456789-.eE \n\xff\x00\x80nt_", 30));
 }
 
 class SafetensorsFuzz : public ::testing::Test {

@@ -109,7 +109,7 @@ TEST(TokenizerJson, WhatCannotBeExpressedIsRefusedByName) {
   const std::vector<Case> cases = {
       {"/model/type", "WordPiece", "WordPiece"},
       {"/model/type", "Unigram", "Unigram"},
-      {"/normalizer", {{"type", "NFC"}}, "NFC"},
+      {"/normalizer", {{"type", "NFKC"}}, "NFKC"},
       {"/normalizer", {{"type", "Lowercase"}}, "Lowercase"},
       {"/truncation", {{"max_length", 5}}, "truncation"},
       {"/padding", {{"length", 5}}, "padding"},
@@ -118,16 +118,20 @@ TEST(TokenizerJson, WhatCannotBeExpressedIsRefusedByName) {
       {"/pre_tokenizer/type", "Metaspace", "Metaspace"},
       {"/pre_tokenizer/add_prefix_space", true, "add_prefix_space"},
       {"/pre_tokenizer/use_regex", 1, "use_regex"},
-      {"/pre_tokenizer/use_regex", false, "use_regex"},
+      {"/post_processor", {{"type", "RobertaProcessing"}}, "RobertaProcessing"},
       {"/pre_tokenizer", nullptr, "ByteLevel"},
       {"/decoder", nullptr, "decoder"},
       {"/decoder/type", "WordPiece", "WordPiece"},
       {"/model/dropout", 0.1, "dropout"},
       {"/model/continuing_subword_prefix", "##", "continuing_subword_prefix"},
       {"/model/end_of_word_suffix", "</w>", "end_of_word_suffix"},
+      {"/model/byte_fallback", 1, "byte_fallback"},
       {"/model/byte_fallback", true, "byte_fallback"},
-      {"/model/ignore_merges", true, "ignore_merges"},
-      {"/added_tokens/0/special", false, "not special"},
+      {"/model/ignore_merges", "yes", "ignore_merges"},
+      {"/added_tokens/0/special", nullptr, "special"},
+      {"/added_tokens/0/lstrip", true, "lstrip"},
+      {"/added_tokens/0/rstrip", true, "rstrip"},
+      {"/added_tokens/0/single_word", true, "single_word"},
       {"/added_tokens/0/id", 5, "<|endoftext|>"},
       {"/added_tokens/0/content", 5, "content"},
       {"/added_tokens", 7, "added_tokens"},
@@ -167,10 +171,8 @@ TEST(TokenizerJson, MissingAndDoubleTokensAreRefused) {
   missing["model"]["vocab"]["AA"] = 65;
   expect_contains(refusal(missing), "byte 0x41");
   Json gap = saved(Tokenizer::characters(Views{"abc"}, false));
-  gap["model"]["vocab"].erase("b");
-  gap["model"]["vocab"]["c"] = 1;
-  gap["model"]["vocab"]["d"] = 3;
-  expect_contains(refusal(gap), "3");
+  gap["model"]["vocab"]["d"] = 5000;
+  expect_contains(refusal(gap), "5000");
   Json twice = saved(small_bpe());
   twice["model"]["merges"][1] = twice["model"]["merges"][0];
   expect_contains(refusal(twice), "twice");
@@ -232,7 +234,7 @@ TEST(TokenizerJson, RandomDamageIsRefusedOrHarmless) {
     }
     try {
       const TokenizerParts parts = parse_tokenizer_json(text, "damaged");
-      EXPECT_LE(parts.tokens.size(), 300u);
+      EXPECT_LE(parts.tokens.size(), 300u + kMostGaps);
       ++accepted;
     } catch (const Error& error) {
       EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(ErrorKind::kData));

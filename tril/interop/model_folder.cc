@@ -16,7 +16,14 @@ std::string tokenizer_config_json(const Tokenizer& tokenizer, int64_t context) {
   json["tokenizer_class"] = "PreTrainedTokenizerFast";
   json["model_max_length"] = context;
   json["clean_up_tokenization_spaces"] = false;
-  if (tokenizer.end_of_text() >= 0) json["bos_token"] = json["eos_token"] = kEndOfText;
+  const auto name = [&](int32_t id) {
+    for (const SpecialToken& token : tokenizer.specials())
+      if (token.id == id) return Json(token.content);
+    return Json();
+  };
+  const int32_t end = tokenizer.end_of_text(), begin = tokenizer.begin_of_text();
+  if (end >= 0) json["bos_token"] = json["eos_token"] = name(end);
+  if (begin >= 0) json["bos_token"] = name(begin);
   return to_text(json, 2) + "\n";
 }
 
@@ -69,8 +76,9 @@ LoadedModel load_model_folder(const Path& folder) {
   out.model = std::make_unique<Transformer>(out.config);
   out.parameters = std::make_unique<Parameters>(*out.model, Parameters::Memory::kValues);
   read_weights(file, gpt2, *out.parameters);
-  if (std::filesystem::exists(folder / kTokenizer)) {
-    out.tokenizer = std::make_unique<Tokenizer>(Tokenizer::load(folder / kTokenizer));
+  for (const char* name : {kTokenizer, "vocab.json", "tokenizer.bin"}) {
+    if (out.tokenizer != nullptr || !std::filesystem::exists(folder / name)) continue;
+    out.tokenizer = std::make_unique<Tokenizer>(Tokenizer::load(folder / name));
     check_data(out.tokenizer->vocabulary() <= out.config.vocabulary,
                "{}: the tokenizer has {} ids, the model {}; they belong to different models", folder.string(),
                out.tokenizer->vocabulary(), out.config.vocabulary);

@@ -1,17 +1,26 @@
 #include "tril/text/tokenizer.h"
 
+#include <algorithm>
+#include <bit>
+#include <optional>
+
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
-#include "tril/text/byte_alphabet.h"
+#include "tril/text/bpe_train.h"
 #include "tril/text/hash.h"
-#include "tril/text/tokenizer_parts.h"
+#include "tril/text/normalization.h"
+#include "tril/text/sentencepiece.h"
+#include "tril/text/special_tokens.h"
+#include "tril/text/split_patterns.h"
+#include "tril/text/tokenizer_files.h"
 #include "tril/text/utf8.h"
 
 namespace tril {
 namespace {
 
 void add_end_of_text(TokenizerParts& parts) {
-  parts.specials.push_back({static_cast<int32_t>(parts.tokens.size()), std::string(kEndOfText)});
+  parts.end_of_text = static_cast<int32_t>(parts.tokens.size());
+  parts.specials.push_back({parts.end_of_text, std::string(kEndOfText), true});
   parts.tokens.emplace_back();
 }
 
@@ -25,21 +34,28 @@ std::string describe_character(std::string_view text, size_t at) {
 
 struct Tokenizer::Impl {
   TokenizerParts parts;
-  int32_t end_of_text = -1;
   ByteIds byte_ids{};                   // kByte, kBpe
-  MergeTable merges;                    // kBpe
+  std::optional<BpeModel> bpe;          // kBpe
   std::vector<int32_t> code_point_ids;  // kCharacter: -1 where there is none
-  std::vector<bool> special;            // by id
+  std::unique_ptr<SentencePieceEncoder> sentencepiece;
+  SpecialFinder plain_specials;  // found in every text
+  SpecialFinder controls;
+  std::vector<const SpecialToken*> special;  // by id; null: not special
 
-  explicit Impl(TokenizerParts from) : parts(std::move(from)), merges(parts.merges) {
+  explicit Impl(TokenizerParts from)
+      : parts(std::move(from)),
+        plain_specials(parts.specials, [](const SpecialToken& token) { return !token.control; }),
+        controls(parts.specials, [](const SpecialToken& token) { return token.control; }) {
     special.resize(parts.tokens.size());
-    for (const SpecialToken& token : parts.specials) {
-      special[static_cast<size_t>(token.id)] = true;
-      if (token.content == kEndOfText) end_of_text = token.id;
-    }
+    for (const SpecialToken& token : parts.specials) special[static_cast<size_t>(token.id)] = &token;
     for (size_t id = 0; id < parts.tokens.size(); ++id) {
-      if (!special[id]) index(parts.tokens[id], static_cast<int32_t>(id));
+      if (special[id] == nullptr && !parts.tokens[id].empty())
+        index(parts.tokens[id], static_cast<int32_t>(id));
     }
+    if (parts.kind == Kind::kSentencePiece) sentencepiece = std::make_unique<SentencePieceEncoder>(parts);
+    if (parts.kind == Kind::kBpe)
+      bpe.emplace(plain_tokens(), byte_ids, parts.merges,
+                  BpeOptions{pretokenizer_of(parts.splits), parts.whole_pieces});
   }
 
   void index(std::string_view token, int32_t id) {
@@ -50,6 +66,28 @@ struct Tokenizer::Impl {
     } else if (token.size() == 1) {
       byte_ids[static_cast<unsigned char>(token[0])] = id;
     }
+  }
+
+  // Without the special ones, which no piece becomes.
+  std::vector<std::string> plain_tokens() const {
+    std::vector<std::string> tokens = parts.tokens;
+    for (const SpecialToken& token : parts.specials) tokens[static_cast<size_t>(token.id)].clear();
+    return tokens;
+  }
+
+  // Merges make every token of its bytes, as in the published ones: whole pieces change nothing.
+  bool reachable() const {
+    if (parts.kind != Kind::kBpe) return true;
+    const BpeModel merging(plain_tokens(), byte_ids, parts.merges,
+                           {Pretokenizer(SplitPattern::kNone), false});
+    std::vector<int32_t> made;
+    for (size_t id = 0; id < parts.tokens.size(); ++id) {
+      if (special[id] != nullptr || parts.tokens[id].empty()) continue;
+      made.clear();
+      merging.encode(parts.tokens[id], made);
+      if (made.size() != 1 || made[0] != static_cast<int32_t>(id)) return false;
+    }
+    return true;
   }
 
   void encode_characters(std::string_view text, std::vector<int32_t>& out) const {
@@ -68,6 +106,38 @@ struct Tokenizer::Impl {
       at += static_cast<size_t>(length);
     }
   }
+
+  // Text without special tokens; `first`: nothing stands before it.
+  void encode_stretch(std::string_view text, bool first, std::vector<int32_t>& out) const {
+    std::string normalized;
+    if (parts.nfc && !is_surely_nfc(text)) text = normalized = to_nfc(text);
+    switch (parts.kind) {
+      case Kind::kBpe:
+        return bpe->encode(text, out);
+      case Kind::kCharacter:
+        return encode_characters(text, out);
+      case Kind::kSentencePiece:
+        return sentencepiece->encode(text, first, out);
+      case Kind::kByte:
+        for (const char byte : text) out.push_back(byte_ids[static_cast<unsigned char>(byte)]);
+    }
+  }
+
+  void encode_between(const SpecialFinder& finder, std::string_view text, std::vector<int32_t>& out) const {
+    size_t at = 0;
+    for (SpecialFinder::Found found; (found = finder.next(text, at)).token != nullptr; at = found.end) {
+      encode_stretch(text.substr(at, found.begin - at), at == 0, out);
+      out.push_back(found.token->id);
+    }
+    encode_stretch(text.substr(at), at == 0, out);
+  }
+
+  std::vector<int32_t> encode(const SpecialFinder& finder, std::string_view text) const {
+    std::vector<int32_t> out;
+    out.reserve(text.size() / (parts.kind == Kind::kBpe || parts.kind == Kind::kSentencePiece ? 3 : 1));
+    encode_between(finder, text, out);
+    return out;
+  }
 };
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -76,23 +146,18 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::train_bpe(std::span<const std::string_view> texts, int64_t vocabulary) {
-  check_use(vocabulary >= 257 && vocabulary <= INT32_MAX,
-            "bpe: a vocabulary of {} is impossible; at least 257 (256 bytes and {}) are needed", vocabulary,
-            kEndOfText);
-  TokenizerParts parts;
-  parts.kind = Kind::kBpe;
-  ByteIds byte_ids{};
-  for (const uint8_t byte : byte_alphabet().order) {
-    byte_ids[byte] = static_cast<int32_t>(parts.tokens.size());
-    parts.tokens.emplace_back(1, static_cast<char>(byte));
-  }
-  parts.merges = train_merges(texts, byte_ids, vocabulary - 257);
-  for (const Merge& merge : parts.merges) {
-    parts.tokens.push_back(parts.tokens[static_cast<size_t>(merge.left)] +
-                           parts.tokens[static_cast<size_t>(merge.right)]);
-  }
-  add_end_of_text(parts);
-  return Tokenizer(std::make_unique<Impl>(std::move(parts)));
+  SerialExecutor executor;
+  return train_bpe(BpeRecipe{.vocabulary = vocabulary}, executor, [&](BpeTrainer& trainer) {
+    for (const std::string_view text : texts) {
+      trainer.add(text);
+      trainer.end_document();
+    }
+  });
+}
+
+Tokenizer Tokenizer::train_bpe(const BpeRecipe& recipe, Executor& executor,
+                               FunctionRef<void(BpeTrainer&)> feed) {
+  return Tokenizer(std::make_unique<Impl>(train_bpe_parts(recipe, executor, feed)));
 }
 
 Tokenizer Tokenizer::characters(std::span<const std::string_view> texts, bool with_end_of_text) {
@@ -125,12 +190,16 @@ Tokenizer Tokenizer::bytes(bool with_end_of_text) {
   return Tokenizer(std::make_unique<Impl>(std::move(parts)));
 }
 
-Tokenizer Tokenizer::load(const Path& path) {
-  const MappedFile file(path);
-  return Tokenizer(std::make_unique<Impl>(parse_tokenizer_json(file.text(), printable(path.string()))));
+Tokenizer Tokenizer::load(const Path& path, std::string_view pattern) {
+  return Tokenizer(std::make_unique<Impl>(load_tokenizer_parts(path, pattern)));
 }
 
-void Tokenizer::save(const Path& path) const { write_file_atomic(path, format_tokenizer_json(impl_->parts)); }
+void Tokenizer::save(const Path& path) const { export_to(path, TokenizerFormat::kTokenizerJson); }
+
+void Tokenizer::export_to(const Path& path, TokenizerFormat format) const {
+  check_expressible(impl_->parts, format, impl_->reachable());
+  write_tokenizer(impl_->parts, format, path);
+}
 
 Tokenizer::Kind Tokenizer::kind() const { return impl_->parts.kind; }
 
@@ -140,42 +209,77 @@ std::string_view Tokenizer::kind_name() const {
       return "bpe";
     case Kind::kCharacter:
       return "char";
+    case Kind::kSentencePiece:
+      return "sentencepiece";
     case Kind::kByte:
       break;
   }
   return "byte";
 }
 
+std::string Tokenizer::pattern() const { return name_of_splits(impl_->parts.splits); }
+
 int64_t Tokenizer::vocabulary() const { return std::ssize(impl_->parts.tokens); }
 
-int32_t Tokenizer::end_of_text() const { return impl_->end_of_text; }
+int32_t Tokenizer::end_of_text() const { return impl_->parts.end_of_text; }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
-  std::vector<int32_t> out;
-  switch (kind()) {
-    case Kind::kBpe:
-      out.reserve(text.size() / 3);
-      encode_bpe(text, impl_->byte_ids, impl_->merges, out);
-      break;
-    case Kind::kCharacter:
-      out.reserve(text.size());
-      impl_->encode_characters(text, out);
-      break;
-    case Kind::kByte:
-      out.reserve(text.size());
-      for (const char byte : text) out.push_back(impl_->byte_ids[static_cast<unsigned char>(byte)]);
-      break;
-  }
-  return out;
+int32_t Tokenizer::begin_of_text() const { return impl_->parts.begin_of_text; }
+
+std::span<const SpecialToken> Tokenizer::specials() const { return impl_->parts.specials; }
+
+bool Tokenizer::is_defined(int32_t id) const {
+  return id >= 0 && id < vocabulary() &&
+         (impl_->special[static_cast<size_t>(id)] != nullptr ||
+          !impl_->parts.tokens[static_cast<size_t>(id)].empty());
 }
 
-std::string Tokenizer::decode(std::span<const int32_t> ids) const {
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  return impl_->encode(impl_->plain_specials, text);
+}
+
+std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view text,
+                                                     std::span<const std::string_view> allowed) const {
+  for (const std::string_view name : allowed) {
+    const bool known = std::any_of(specials().begin(), specials().end(),
+                                   [&](const SpecialToken& token) { return token.content == name; });
+    check_use(known, "the special token \"{}\" does not exist in this tokenizer", printable(name));
+  }
+  const SpecialFinder finder(specials(), [&](const SpecialToken& token) {
+    return !token.control || std::find(allowed.begin(), allowed.end(), token.content) != allowed.end();
+  });
+  return impl_->encode(finder, text);
+}
+
+std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view text) const {
+  return impl_->encode(SpecialFinder(specials(), [](const SpecialToken&) { return true; }), text);
+}
+
+int64_t Tokenizer::count_specials(std::string_view text) const {
+  int64_t count = 0;
+  size_t at = 0;
+  for (SpecialFinder::Found found; (found = impl_->controls.next(text, at)).token != nullptr; at = found.end)
+    ++count;
+  return count;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, Controls controls) const {
   std::string out;
+  bool text_begins = true;
   for (size_t i = 0; i < ids.size(); ++i) {
     check_use(ids[i] >= 0 && ids[i] < vocabulary(),
               "decode: id {} at place {} is outside the vocabulary, 0 to {}; is this the model's tokenizer?",
               ids[i], i, vocabulary() - 1);
-    out += impl_->parts.tokens[static_cast<size_t>(ids[i])];
+    check_use(is_defined(ids[i]),
+              "decode: id {} at place {} stands for nothing in this tokenizer; leave it out", ids[i], i);
+    const SpecialToken* const special = impl_->special[static_cast<size_t>(ids[i])];
+    if (special != nullptr && special->control) {
+      if (controls == Controls::kShow) out += special->content;
+      continue;
+    }
+    std::string_view bytes = impl_->parts.tokens[static_cast<size_t>(ids[i])];
+    if (text_begins && impl_->parts.strips_space && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    text_begins = false;
+    out += bytes;
   }
   return out;
 }
@@ -194,10 +298,19 @@ std::string Tokenizer::fingerprint() const {
   for (const SpecialToken& token : parts.specials) {
     hash.add(static_cast<uint64_t>(token.id));
     hash.add(std::string_view(token.content));
+    if (!token.control) hash.add("text");
   }
   for (const Merge& merge : parts.merges) {
     hash.add(uint64_t{static_cast<uint32_t>(merge.left)} << 32 | static_cast<uint32_t>(merge.right));
   }
+  // What GPT-2's tokenizer does not have, so that its hash is the one that older runs stored.
+  if (parts.kind == Kind::kBpe && pattern() != "gpt2")
+    for (const std::string& split : parts.splits) hash.add(std::string_view(split));
+  if (parts.whole_pieces) hash.add("whole pieces");
+  if (parts.nfc) hash.add("NFC");
+  if (parts.kind != Kind::kSentencePiece) return hash.hex();
+  for (const float score : parts.scores) hash.add(uint64_t{std::bit_cast<uint32_t>(score)});
+  hash.add(uint64_t{static_cast<uint32_t>(parts.prefix)} << 1 | uint64_t{parts.metaspace});
   return hash.hex();
 }
 

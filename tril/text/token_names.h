@@ -1,0 +1,18 @@
+// Names that tokens have in the files of others.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tril {
+
+// The longest token whose parts are looked for in pairs; those of known models have some 100 bytes.
+inline constexpr size_t kLongestToken = 512;
+
+// SentencePiece's tokens of bytes: "<0x0A>".
+std::string byte_token_name(uint8_t byte);
+std::optional<uint8_t> byte_token_value(std::string_view name);
+
+}  // namespace tril
