@@ -88,8 +88,8 @@ Json make_identity(const TrainArguments& arguments, const TrainRun& run, const J
   identity["tokens"] = arguments.tokens;
   identity["hours"] = arguments.hours;
   identity["data"] = {{"fingerprint", run.corpus.fingerprint},
-                      {"train_tokens", run.corpus.train.size()},
-                      {"validation_tokens", run.corpus.validation.size()},
+                      {"train_tokens", run.corpus.train_tokens().size()},
+                      {"validation_tokens", run.corpus.validation_tokens().size()},
                       {"sources", arguments.data},
                       {"documents", run.corpus.documents},
                       {"text_bytes", run.corpus.train_bytes + run.corpus.validation_bytes},
@@ -196,8 +196,8 @@ void read_text(const TrainArguments& arguments, TrainRun& run) {
   check_documents(run.options, run.corpus);
   run.first_word = first_word(documents.front().text);
   run.facts.vocabulary = own_model ? run.tokenizer->vocabulary() : run.config.vocabulary;
-  run.facts.train_tokens = static_cast<int64_t>(run.corpus.train.size());
-  run.facts.validation_tokens = static_cast<int64_t>(run.corpus.validation.size());
+  run.facts.train_tokens = static_cast<int64_t>(run.corpus.train_tokens().size());
+  run.facts.validation_tokens = static_cast<int64_t>(run.corpus.validation_tokens().size());
 }
 
 // As if there were as much text as anybody could use.

@@ -1,10 +1,12 @@
 // Documents: from files and folders of UTF-8 text to train and validation tokens.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tril/data/token_store.h"
 #include "tril/text/tokenizer.h"
 
 namespace tril {
@@ -20,14 +22,19 @@ struct Document {
 // skipped and counted in *skipped.
 std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty = nullptr);
 
+// The tokens of a run: in memory, or those of a store.
 struct Corpus {
-  std::vector<int32_t> train;
+  std::vector<int32_t> train;  // empty with a store
   std::vector<int32_t> validation;
+  std::shared_ptr<const TokenStore> store;
   int64_t train_bytes = 0;
   int64_t validation_bytes = 0;
   int64_t documents = 0;
   int32_t end_of_text = -1;  // the token after each document, or -1: there is none
   std::string fingerprint;   // of the tokens: resume refuses other data
+
+  TokenView train_tokens() const { return store ? store->train.tokens() : TokenView(train); }
+  TokenView validation_tokens() const { return store ? store->validation.tokens() : TokenView(validation); }
 };
 
 // With fewer than kFewDocuments documents the last `validation_fraction` of each is for validation, cut at a
