@@ -33,6 +33,7 @@ int plot_command(const Arguments&);
 int info_command(const Arguments&);
 int corpus_command(const Arguments&);
 int tokenizer_command(const Arguments&);
+int data_command(const Arguments&);
 int doctor_command(const Arguments&);
 int bench_command(const Arguments&);
 

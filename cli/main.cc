@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
      plot_command},
     {"info", "Models", "what is in a model folder", info_command},
     {"logits", "Models", "a model's logits for given tokens, as a file", logits_command},
+    {"data", "Data", "text as tokens, made once: build, info, lint, show, export", data_command},
     {"corpus", "Data", "the built-in stories, as text to train on", corpus_command},
     {"tokenizer", "Data", "train, use, look into and convert tokenizers", tokenizer_command},
     {"doctor", "This machine", "what the machine can do, and whether tril computes correctly on it",

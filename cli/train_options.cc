@@ -288,16 +288,18 @@ void set_field(TrainOptions& options, const Field& field, std::string_view text,
 }
 
 bool parse_train_arguments(const Arguments& words, TrainArguments& out) {
-  return parse_run_arguments(
-      {"train", "Trains a model from text files (UTF-8), folders of .txt files, or - for standard input.",
-       kExamples},
-      words, out);
+  return parse_run_arguments({"train",
+                              "Trains a model from text files, folders, - for standard input, or a store of "
+                              "tril data build. Text, Markdown and\nJSON lines are read, each also as .gz or "
+                              ".zst, and token ids as .npy, .h5, nanoGPT's and llm.c's .bin.",
+                              kExamples},
+                             words, out);
 }
 
 bool parse_run_arguments(const RunCommand& command, const Arguments& words, TrainArguments& out) {
   const bool trains = command.purpose == RunCommand::Purpose::kTrain;
   CommandLine line(command.name, command.description, command.examples);
-  line.positionals("FILE", out.data, "text files or folders");
+  line.positionals("FILE", out.data, "text files, folders, or a token store");
   std::map<std::string, Raw> raw;
   const auto text_option = [&](const std::string& name, std::string_view value, std::string_view help) {
     line.text("--" + name, raw[name].text, value, std::string(help));
@@ -319,6 +321,8 @@ bool parse_run_arguments(const RunCommand& command, const Arguments& words, Trai
               "what the process may take, such as 4G: divides the batch and chooses --checkpointing to fit");
   std::string names;
   for (const Preset& preset : presets()) names += (names.empty() ? "" : ", ") + std::string(preset.name);
+  line.heading("Sources");
+  out.reading.add_to(line);
   line.heading("Options");
   text_option("preset", "NAME", "sizes and rates by name: " + names);
   line.text("--config", out.config, "FILE",

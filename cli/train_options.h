@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/source_options.h"
 #include "tril/train/options.h"
 
 namespace tril::cli {
@@ -18,6 +19,7 @@ struct TrainArguments {
   std::string program;
   std::vector<std::string> words;  // after "train", as given
   std::vector<std::string> data;
+  SourceArguments reading;  // how the data are read
   std::string out, preset, config;
   int64_t threads = 0;
   int64_t tokens = 0;  // length of the run in tokens, 0: not given

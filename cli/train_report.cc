@@ -44,8 +44,8 @@ Json plan_json(const TrainArguments& arguments, const TrainRun& run, const Plan&
     line["documents"] = run.corpus.documents;
     line["train_bytes"] = run.corpus.train_bytes;
     line["validation_bytes"] = run.corpus.validation_bytes;
-    line["train_tokens"] = run.corpus.train.size();
-    line["validation_tokens"] = run.corpus.validation.size();
+    line["train_tokens"] = run.corpus.train_tokens().size();
+    line["validation_tokens"] = run.corpus.validation_tokens().size();
     line["tokenizer"] = run.tokenizer->kind_name();
   }
   line["vocabulary"] = run.config.vocabulary;
@@ -80,8 +80,8 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
   if (run.has_text) {
     line("data", fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
                              plural(corpus.documents), bytes(corpus.train_bytes + corpus.validation_bytes),
-                             format_count(static_cast<int64_t>(corpus.train.size())),
-                             format_count(static_cast<int64_t>(corpus.validation.size())),
+                             format_count(static_cast<int64_t>(corpus.train_tokens().size())),
+                             format_count(static_cast<int64_t>(corpus.validation_tokens().size())),
                              run.skipped_empty > 0 ? fmt::format("; {} empty file{} skipped",
                                                                  run.skipped_empty, plural(run.skipped_empty))
                                                    : ""));
@@ -101,7 +101,7 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
                    bytes(plan.memory.activations), bytes(plan.memory.scratch),
                    run.has_text ? " and text" : "", bytes(run.process_bytes)));
   const double passes = static_cast<double>(o.steps) * static_cast<double>(plan.step_tokens) /
-                        static_cast<double>(corpus.train.size());
+                        static_cast<double>(corpus.train_tokens().size());
   line("training",
        fmt::format("{} steps of {} tokens{}, learning rate {}{}; about {}", format_count(o.steps),
                    format_count(plan.step_tokens),

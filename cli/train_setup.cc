@@ -3,7 +3,7 @@
 #include "cli/format.h"
 #include "cli/memory.h"
 #include "cli/start_model.h"
-#include "tril/containers/checksum.h"
+#include "cli/train_data.h"
 #include "tril/containers/json.h"
 #include "tril/interop/layout.h"
 #include "tril/kernels/machine.h"
@@ -88,8 +88,8 @@ Json make_identity(const TrainArguments& arguments, const TrainRun& run, const J
   identity["tokens"] = arguments.tokens;
   identity["hours"] = arguments.hours;
   identity["data"] = {{"fingerprint", run.corpus.fingerprint},
-                      {"train_tokens", run.corpus.train.size()},
-                      {"validation_tokens", run.corpus.validation.size()},
+                      {"train_tokens", run.corpus.train_tokens().size()},
+                      {"validation_tokens", run.corpus.validation_tokens().size()},
                       {"sources", arguments.data},
                       {"documents", run.corpus.documents},
                       {"text_bytes", run.corpus.train_bytes + run.corpus.validation_bytes},
@@ -140,24 +140,6 @@ void check_same_run(const TrainArguments& arguments, const TrainRun& run, const 
             how_to_start_anew(run.out));
 }
 
-Tokenizer make_tokenizer(const TrainOptions& options, const std::vector<Document>& documents) {
-  std::vector<std::string_view> texts;
-  for (const Document& document : documents) texts.emplace_back(document.text);
-  const bool several = documents.size() > 1;
-  if (options.tokenizer == "char") return Tokenizer::characters(texts, several);
-  if (options.tokenizer == "byte") return Tokenizer::bytes(several);
-  // Merges are learned from the training part alone.
-  if (options.tokenizer == "bpe")
-    return Tokenizer::train_bpe(split_documents(documents, options.val_fraction).train, options.vocab);
-  return Tokenizer::load(options.tokenizer);
-}
-
-std::string crc32_of(const std::vector<Document>& documents) {
-  uint32_t crc = 0;
-  for (const Document& document : documents) crc = crc32(std::as_bytes(std::span(document.text)), crc);
-  return fmt::format("{:08x}", crc);
-}
-
 // A path in one spelling: "a/./b/" as "a/b".
 std::string normal_path(const std::string& text) {
   Path path = Path(text).lexically_normal();
@@ -165,39 +147,9 @@ std::string normal_path(const std::string& text) {
   return path.string();
 }
 
-std::string first_word(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  size_t end = 0;
-  while (end < text.size() && end < 20 && letter(text[end])) ++end;
-  return std::string(text.substr(0, end));
-}
-
 MachineFacts measure_machine(Executor& executor) {
   return {.fma_peak_gflops = measure_fma_peak_gflops(executor, 0.05),
           .matmul_gflops = measure_matmul_gflops(executor, 1024, 0.1)};
-}
-
-void read_text(const TrainArguments& arguments, TrainRun& run) {
-  run.has_text = true;
-  const std::vector<Document> documents =
-      read_documents({arguments.data.begin(), arguments.data.end()}, &run.skipped_empty);
-  run.text_crc32 = crc32_of(documents);
-  const TextFacts facts = text_facts(documents);
-  const bool own_model = run.tokenizer == nullptr;  // else that of --from
-  if (own_model) {
-    choose_tokenizer(run.options, facts);
-    check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
-              "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
-              run.options.vocab, run.options.tokenizer);
-    run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, documents));
-  }
-  choose_context(run.options, facts);
-  run.corpus = tokenize(documents, *run.tokenizer, run.options.val_fraction, run.options.context);
-  check_documents(run.options, run.corpus);
-  run.first_word = first_word(documents.front().text);
-  run.facts.vocabulary = own_model ? run.tokenizer->vocabulary() : run.config.vocabulary;
-  run.facts.train_tokens = static_cast<int64_t>(run.corpus.train.size());
-  run.facts.validation_tokens = static_cast<int64_t>(run.corpus.validation.size());
 }
 
 // As if there were as much text as anybody could use.
@@ -292,7 +244,7 @@ TrainRun prepare_run(const TrainArguments& arguments, Executor& executor) {
   if (arguments.in_folder) look_into_folder(arguments, run, stored);
   if (!run.checkpoint && !run.options.from.empty()) load_start_model(arguments, run);
 
-  read_text(arguments, run);
+  read_data(arguments, run);
   measure(arguments, run, executor);
   if (!run.checkpoint) choose_options(run);
   settle_config(run);
@@ -321,7 +273,7 @@ TrainRun prepare_plan(const TrainArguments& arguments, Executor& executor) {
   if (arguments.data.empty())
     assume_text(arguments, run);
   else
-    read_text(arguments, run);
+    read_data(arguments, run);
   measure(arguments, run, executor);
   choose_options(run);
   settle_config(run);

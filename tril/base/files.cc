@@ -220,6 +220,96 @@ void AtomicFile::commit() {
   sync_directory(parent_of(path_));
 }
 
+InputFile::InputFile(int descriptor, Path name) : path_(std::move(name)), descriptor_(descriptor) {
+  if (descriptor_ < 0) fail_system(path_, "open");
+  struct stat info {};
+  const bool known = ::fstat(descriptor_, &info) == 0;
+  if (!known || S_ISDIR(info.st_mode)) {
+    if (descriptor_ != STDIN_FILENO) ::close(descriptor_);
+    if (!known) fail_system(path_, "read");
+    fail(ErrorKind::kData, "{}: this is a directory; give a file", name_of(path_));
+  }
+  if (S_ISREG(info.st_mode)) size_ = info.st_size;
+  device_ = S_ISCHR(info.st_mode);
+}
+
+InputFile::InputFile(const Path& path) : InputFile(open_retrying(path, O_RDONLY), path) {}
+
+InputFile InputFile::standard_input() { return {STDIN_FILENO, "standard input"}; }
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0 && descriptor_ != STDIN_FILENO) ::close(descriptor_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept { *this = std::move(other); }
+
+InputFile& InputFile::operator=(InputFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(size_, other.size_);
+  std::swap(device_, other.device_);
+  std::swap(started_, other.started_);
+  return *this;
+}
+
+size_t InputFile::read(std::span<char> buffer) {
+  while (true) {
+    const ssize_t n = ::read(descriptor_, buffer.data(), std::min(buffer.size(), size_t{1} << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_system(path_, "read");
+    // /dev/zero and its like never end.
+    check_data(!device_ || started_ || std::memchr(buffer.data(), 0, static_cast<size_t>(n)) == nullptr,
+               "{}: this is a device that gives no text; give a file or a pipe", name_of(path_));
+    started_ = true;
+    return static_cast<size_t>(n);
+  }
+}
+
+void InputFile::seek(int64_t bytes) {
+  check_data(bytes >= 0 && bytes <= size_, "{}: cannot go on at byte {}; the file has {}", name_of(path_),
+             bytes, size_);
+  if (::lseek(descriptor_, bytes, SEEK_SET) != bytes) fail_system(path_, "read");
+}
+
+GrowingFile::GrowingFile(const Path& path, int64_t keep) : path_(path) {
+  Descriptor fd(open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0666));
+  if (!fd.is_open()) fail_system(path, "write");
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail_system(path, "write");
+  check_data(S_ISREG(info.st_mode) && info.st_size >= keep, "{}: has {} bytes instead of {}; remove it",
+             name_of(path), info.st_size, keep);
+  if (::ftruncate(fd.get(), keep) != 0 || ::lseek(fd.get(), keep, SEEK_SET) != keep)
+    fail_system(path, "write");
+  size_ = keep;
+  descriptor_ = fd.release();
+}
+
+GrowingFile::~GrowingFile() { ::close(descriptor_); }
+
+void GrowingFile::write(std::span<const std::byte> bytes) {
+  write_all(descriptor_, path_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  size_ += std::ssize(bytes);
+}
+
+void GrowingFile::truncate(int64_t size) {
+  check_use(size >= 0 && size <= size_, "{}: cut to {} of {} bytes", name_of(path_), size, size_);
+  if (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size)
+    fail_system(path_, "write");
+  size_ = size;
+}
+
+void GrowingFile::overwrite(int64_t at, std::span<const std::byte> bytes) {
+  check_use(at >= 0 && at + std::ssize(bytes) <= size_, "{}: bytes {} to {} are not within its {}",
+            name_of(path_), at, at + std::ssize(bytes), size_);
+  if (::lseek(descriptor_, at, SEEK_SET) != at) fail_system(path_, "write");
+  write_all(descriptor_, path_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (::lseek(descriptor_, size_, SEEK_SET) != size_) fail_system(path_, "write");
+}
+
+void GrowingFile::sync() {
+  if (::fdatasync(descriptor_) != 0) fail_system(path_, "write to the disk");
+}
+
 namespace {
 
 std::string read_to_end(int descriptor, const Path& path) {

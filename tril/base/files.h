@@ -57,6 +57,50 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// A file that is read piece by piece from its begin: regular files, pipes and devices; "-" is not special.
+class InputFile {
+ public:
+  explicit InputFile(const Path& path);
+  static InputFile standard_input();
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+
+  // Up to buffer.size() bytes; 0 only at the end.
+  size_t read(std::span<char> buffer);
+  int64_t size() const { return size_; }  // of a regular file, else -1
+  // Goes on `bytes` from the begin. Throws kData where that is impossible: pipes, devices, beyond the end.
+  void seek(int64_t bytes);
+
+ private:
+  InputFile(int descriptor, Path name);
+  Path path_;
+  int descriptor_ = -1;
+  int64_t size_ = -1;
+  bool device_ = false, started_ = false;
+};
+
+// A file that grows at its end and can be cut: of a long job, which goes on where it was when it is killed.
+class GrowingFile {
+ public:
+  // What stands beyond the first `keep` bytes is cut off; kData if there are fewer.
+  GrowingFile(const Path& path, int64_t keep);
+  ~GrowingFile();
+  GrowingFile(const GrowingFile&) = delete;
+  GrowingFile& operator=(const GrowingFile&) = delete;
+
+  int64_t size() const { return size_; }
+  void write(std::span<const std::byte> bytes);
+  void truncate(int64_t size);                                   // at most size()
+  void overwrite(int64_t at, std::span<const std::byte> bytes);  // within the file
+  void sync();                                                   // all that was written is on the disk
+
+ private:
+  Path path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
 // Also reads pipes and devices, to their end.
 std::string read_text_file(const Path& path);
 std::string read_standard_input();  // to its end

@@ -28,6 +28,10 @@ uint32_t crc32(std::span<const std::byte> bytes, uint32_t previous) {
       ::crc32_z(previous, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
+uint32_t crc32_combined(uint32_t first, uint32_t second, int64_t second_bytes) {
+  return static_cast<uint32_t>(::crc32_combine(first, second, second_bytes));
+}
+
 uint32_t crc32(const MappedFile& file) {
   constexpr size_t kPiece = size_t{1} << 20;
   const std::span<const std::byte> bytes = file.bytes();

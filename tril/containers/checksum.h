@@ -12,6 +12,8 @@ namespace tril {
 
 // CRC-32 as zlib computes it: the reflected polynomial 0xEDB88320.
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t previous = 0);
+// Of two runs of bytes one after the other, from the checksum of each and the length of the second.
+uint32_t crc32_combined(uint32_t first, uint32_t second, int64_t second_bytes);
 // Of a whole file, of which no more than a piece is in memory at one time.
 uint32_t crc32(const MappedFile& file);
 

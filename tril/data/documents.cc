@@ -2,66 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <system_error>
 
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
-#include "tril/text/hash.h"
-#include "tril/text/utf8.h"
+#include "tril/containers/json.h"
+#include "tril/data/build_batches.h"
+#include "tril/data/document_reader.h"
+#include "tril/data/split.h"
+#include "tril/data/token_file_writer.h"
 
 namespace tril {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-// Drops the byte order mark; refuses what is not text.
-std::string checked_text(std::string text, const std::string& name) {
-  check_data(!text.starts_with("\xFF\xFE") && !text.starts_with("\xFE\xFF"),
-             "{}: looks like UTF-16; convert it first: iconv -f UTF-16 -t UTF-8", name);
-  const size_t nul = text.find('\0');
-  check_data(nul == std::string::npos, "{}: not a text file (a NUL byte at offset {}); give plain UTF-8 text",
-             name, nul);
-  const auto invalid = first_invalid_utf8(text);
-  if (invalid.has_value()) {
-    fail(ErrorKind::kData,
-         "{}: invalid UTF-8 at byte offset {} (0x{:02x}); if it is Latin-1: iconv -f LATIN1 -t UTF-8", name,
-         *invalid, static_cast<unsigned char>(text[*invalid]));
-  }
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-  return text;
-}
-
-// All *.txt below a folder, sorted, so that the order does not depend on the file system.
-std::vector<Path> text_files(const Path& folder) {
-  std::vector<Path> files;
-  std::error_code error;
-  std::filesystem::recursive_directory_iterator at(folder, error);
-  for (; !error && at != std::filesystem::recursive_directory_iterator(); at.increment(error)) {
-    std::error_code ignored;
-    if (at->path().extension() == ".txt" && at->is_regular_file(ignored)) files.push_back(at->path());
-  }
-  check_data(!error, "{}: the folder cannot be read: {}; check its permissions", printable(folder.string()),
-             error.message());
-  check_data(!files.empty(), "{}: no *.txt files in this folder or below; name the files themselves",
-             printable(folder.string()));
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-void add_folder(const Path& folder, std::vector<Document>& out, int64_t& skipped) {
-  const size_t before = out.size();
-  const std::vector<Path> files = text_files(folder);
-  for (const Path& file : files) {
-    std::string text = checked_text(read_text_file(file), printable(file.string()));
-    if (text.empty()) {
-      ++skipped;
-    } else {
-      out.push_back({file.string(), std::move(text)});
-    }
-  }
-  check_data(out.size() > before, "{}: all {} *.txt files are empty; give files with text",
-             printable(folder.string()), files.size());
-}
 
 // The largest character border at or below `at`; text is valid UTF-8.
 size_t character_border(std::string_view text, size_t at) {
@@ -88,10 +39,8 @@ TextSplit split_ends(std::span<const Document> documents, double validation_frac
 TextSplit split_whole(std::span<const Document> documents, double validation_fraction) {
   TextSplit split;
   for (const Document& document : documents) {
-    Hash64 hash;
-    hash.add(std::string_view(document.text));
-    const double place = static_cast<double>(hash.value() >> 11) * 0x1p-53;
-    add_piece(place < validation_fraction ? split.validation : split.train, document.text);
+    add_piece(split_place(document.text) < validation_fraction ? split.validation : split.train,
+              document.text);
   }
   return split;
 }
@@ -123,6 +72,18 @@ std::vector<int32_t> encode_pieces(const std::vector<std::string_view>& pieces,
   return out;
 }
 
+void check_enough(const Corpus& corpus, double validation_fraction, int64_t context) {
+  check_data(corpus.train_tokens().size() > context,
+             "the training text has {} tokens, but context {} needs at least {}; give more text or a smaller "
+             "--context",
+             corpus.train_tokens().size(), context, context + 1);
+  check_data(
+      validation_fraction == 0 || corpus.validation_tokens().size() > context,
+      "the validation text has {} tokens, but context {} needs at least {} (the training text has {}); "
+      "give more text, a smaller --context, a larger --val-fraction, or --val-fraction 0",
+      corpus.validation_tokens().size(), context, context + 1, corpus.train_tokens().size());
+}
+
 int64_t total_bytes(const std::vector<std::string_view>& pieces) {
   int64_t bytes = 0;
   for (const std::string_view piece : pieces) bytes += std::ssize(piece);
@@ -131,23 +92,24 @@ int64_t total_bytes(const std::vector<std::string_view>& pieces) {
 
 }  // namespace
 
-std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty) {
-  check_use(!paths.empty(), "no text given; name a file, a folder, or - for standard input");
+std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty,
+                                     const SourceOptions& options) {
+  DocumentReader reader(find_sources(paths, options), options);
   std::vector<Document> documents;
-  int64_t skipped = 0;
-  for (const Path& path : paths) {
-    std::error_code ignored;
-    if (path != "-" && std::filesystem::is_directory(path, ignored)) {
-      add_folder(path, documents, skipped);
-      continue;
+  DocumentPiece piece;
+  while (reader.next(piece)) {
+    if (piece.first) {
+      documents.push_back({reader.name_of(piece), std::move(piece.text)});
+    } else if (piece.broken) {
+      documents.pop_back();
+    } else {
+      documents.back().text += piece.text;
     }
-    const std::string name = path == "-" ? "standard input" : path.string();
-    std::string text =
-        checked_text(path == "-" ? read_standard_input() : read_text_file(path), printable(name));
-    check_data(!text.empty(), "{}: empty; give a file with text", printable(name));
-    documents.push_back({name, std::move(text)});
   }
-  if (skipped_empty != nullptr) *skipped_empty = skipped;
+  const ReaderPosition& end = reader.position();
+  check_data(!documents.empty(), "{}: all {} files or documents are empty; give files with text",
+             printable(paths.front().string()), end.skipped_empty + end.skipped_broken);
+  if (skipped_empty != nullptr) *skipped_empty = end.skipped_empty;
   return documents;
 }
 
@@ -172,19 +134,63 @@ Corpus tokenize(std::span<const Document> documents, const Tokenizer& tokenizer,
   if (documents.size() > 1) corpus.end_of_text = tokenizer.end_of_text();
   corpus.train = encode_pieces(split.train, documents, tokenizer, corpus.end_of_text);
   corpus.validation = encode_pieces(split.validation, documents, tokenizer, corpus.end_of_text);
-  check_data(std::ssize(corpus.train) > context,
-             "the training text has {} tokens, but context {} needs at least {}; give more text or a smaller "
-             "--context",
-             corpus.train.size(), context, context + 1);
-  check_data(
-      validation_fraction == 0 || std::ssize(corpus.validation) > context,
-      "the validation text has {} tokens, but context {} needs at least {} (the training text has {}); "
-      "give more text, a smaller --context, a larger --val-fraction, or --val-fraction 0",
-      corpus.validation.size(), context, context + 1, corpus.train.size());
-  Hash64 hash;
-  hash.add(std::span<const int32_t>(corpus.train));
-  hash.add(std::span<const int32_t>(corpus.validation));
-  corpus.fingerprint = hash.hex();
+  check_enough(corpus, validation_fraction, context);
+  corpus.fingerprint = token_fingerprint(corpus.train, corpus.validation);
+  return corpus;
+}
+
+Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokenizer, SourceOptions options,
+                   double validation_fraction, int64_t context) {
+  options.vocabulary = tokenizer.vocabulary();
+  options.end_of_text = tokenizer.end_of_text();
+  BuildOptions build;
+  build.sources = options;
+  build.validation_fraction = validation_fraction;
+  const SplitPlan plan = plan_split(files, build);
+  Corpus corpus;
+  corpus.end_of_text = plan.several ? tokenizer.end_of_text() : -1;
+  Batches batches(files, build, plan, {}, {});
+  int64_t bytes[2] = {}, open_tokens = 0, documents[2] = {};
+  for (std::vector<Work> works = batches.next(); !works.empty(); works = batches.next()) {
+    for (Work& work : works) {
+      std::vector<int32_t>& side = work.side == kTrainSide ? corpus.train : corpus.validation;
+      if (!work.is_tokens) work.tokens = tokenizer.encode(work.text);
+      side.insert(side.end(), work.tokens.begin(), work.tokens.end());
+      open_tokens += std::ssize(work.tokens);
+      if (!work.ends) continue;
+      if (work.drops) {
+        side.resize(side.size() - static_cast<size_t>(open_tokens));
+      } else {
+        if (corpus.end_of_text >= 0) side.push_back(corpus.end_of_text);
+        ++documents[work.side];
+      }
+      open_tokens = 0;
+    }
+  }
+  for (const int32_t id : corpus.train) bytes[0] += std::ssize(tokenizer.token_bytes(id));
+  for (const int32_t id : corpus.validation) bytes[1] += std::ssize(tokenizer.token_bytes(id));
+  corpus.train_bytes = bytes[0];
+  corpus.validation_bytes = bytes[1];
+  corpus.documents = plan.by_ends ? std::max(documents[0], documents[1]) : documents[0] + documents[1];
+  check_enough(corpus, validation_fraction, context);
+  corpus.fingerprint = token_fingerprint(corpus.train, corpus.validation);
+  return corpus;
+}
+
+Corpus open_corpus(std::shared_ptr<const TokenStore> store, int64_t context) {
+  const Json json = parse_json(store->description);
+  const bool whole = json.is_object() && json.contains("fingerprint") && json["fingerprint"].is_string() &&
+                     json.contains("documents") && json["documents"].is_number_integer() &&
+                     json.contains("validation_fraction") && json["validation_fraction"].is_number();
+  check_data(whole, "{}: store.json is damaged; build the store again", printable(store->folder.string()));
+  Corpus corpus;
+  corpus.train_bytes = store->train.header().text_bytes;
+  corpus.validation_bytes = store->validation.header().text_bytes;
+  corpus.documents = json["documents"];
+  corpus.end_of_text = store->train.header().end_of_text;
+  corpus.fingerprint = json["fingerprint"];
+  corpus.store = std::move(store);
+  check_enough(corpus, json["validation_fraction"], context);
   return corpus;
 }
 

@@ -1,10 +1,13 @@
 // Documents: from files and folders of UTF-8 text to train and validation tokens.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tril/data/sources.h"
+#include "tril/data/token_store.h"
 #include "tril/text/tokenizer.h"
 
 namespace tril {
@@ -14,27 +17,32 @@ struct Document {
   std::string text;
 };
 
-// Files as given; folders are searched for *.txt, sub-folders included, in sorted order. "-" is standard
-// input. A UTF-8 byte order mark is dropped. Throws kData with path, offset and what to do for: missing,
-// empty, binary (a NUL byte), invalid UTF-8, a folder without .txt files. In a folder, empty files are
-// skipped and counted in *skipped.
-std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty = nullptr);
+// The documents of sources of text, all in memory, as DocumentReader finds them. What is skipped in folders
+// is counted in *skipped_empty.
+std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty = nullptr,
+                                     const SourceOptions& options = {});
 
+// The tokens of a run: in memory, or those of a store.
 struct Corpus {
-  std::vector<int32_t> train;
+  std::vector<int32_t> train;  // empty with a store
   std::vector<int32_t> validation;
+  std::shared_ptr<const TokenStore> store;
   int64_t train_bytes = 0;
   int64_t validation_bytes = 0;
   int64_t documents = 0;
   int32_t end_of_text = -1;  // the token after each document, or -1: there is none
   std::string fingerprint;   // of the tokens: resume refuses other data
+
+  TokenView train_tokens() const { return store ? store->train.tokens() : TokenView(train); }
+  TokenView validation_tokens() const { return store ? store->validation.tokens() : TokenView(validation); }
 };
 
 // With fewer than kFewDocuments documents the last `validation_fraction` of each is for validation, cut at a
-// character border by bytes; with many, a document is for validation if a fixed hash of its text falls below
-// the fraction (if that leaves one side empty, their ends are taken as with few). After each document comes
-// end-of-text if the tokenizer has one and there is more than one document. Throws kData if either side has
-// fewer than `context` + 1 tokens, naming the counts and what to do; fraction 0 gives no validation tokens.
+// character border by bytes; with many, a document is for validation if a fixed hash of its first 64 KiB
+// falls below the fraction (if that leaves one side empty, their ends are taken as with few). After each
+// document comes end-of-text if the tokenizer has one and there is more than one document. Throws kData if
+// either side has fewer than `context` + 1 tokens, naming the counts and what to do; fraction 0 gives no
+// validation tokens.
 inline constexpr int64_t kFewDocuments = 20;
 struct TextSplit {
   std::vector<std::string_view> train;  // pieces of documents, in order
@@ -43,5 +51,11 @@ struct TextSplit {
 TextSplit split_documents(std::span<const Document> documents, double validation_fraction);
 Corpus tokenize(std::span<const Document> documents, const Tokenizer& tokenizer, double validation_fraction,
                 int64_t context);
+
+// The same of sources that may hold token ids, without the text in memory.
+Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokenizer, SourceOptions options,
+                   double validation_fraction, int64_t context);
+// Of a store, whose tokens stay where they are; its split is what it was built with.
+Corpus open_corpus(std::shared_ptr<const TokenStore> store, int64_t context);
 
 }  // namespace tril

@@ -34,11 +34,11 @@ void DocumentMask::set(Batch& batch) {
   batch.positions = positions_.data();
 }
 
-WindowSampler::WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed,
+WindowSampler::WindowSampler(TokenView tokens, int64_t batch, int64_t time, uint64_t seed,
                              int32_t end_of_text)
     : tokens_(tokens), batch_(batch), time_(time), seed_(seed), mask_(batch, time, end_of_text) {
   const size_t elements = checked_elements(batch, time);
-  check_use(std::ssize(tokens) > time,
+  check_use(tokens.size() > time,
             "{} tokens hold no window of {} and the token after it; give more text or a smaller --context",
             tokens.size(), time);
   inputs_.resize(elements);
@@ -52,19 +52,18 @@ WindowSampler::WindowSampler(std::span<const int32_t> tokens, int64_t batch, int
 
 const Batch& WindowSampler::sample(int64_t step) {
   check_use(step >= 0, "window sampler: step {} is negative", step);
-  const auto starts = static_cast<uint64_t>(std::ssize(tokens_) - time_);
+  const auto starts = static_cast<uint64_t>(tokens_.size() - time_);
   const RandomStream random(seed_, "windows", static_cast<uint64_t>(step));
   for (int64_t row = 0; row < batch_; ++row) {
-    const auto start = static_cast<std::ptrdiff_t>(random.below(static_cast<uint64_t>(row), starts));
-    std::copy_n(tokens_.begin() + start, time_, inputs_.begin() + row * time_);
-    std::copy_n(tokens_.begin() + start + 1, time_, targets_.begin() + row * time_);
+    const auto start = static_cast<int64_t>(random.below(static_cast<uint64_t>(row), starts));
+    tokens_.copy(start, time_, inputs_.data() + row * time_);
+    tokens_.copy(start + 1, time_, targets_.data() + row * time_);
   }
   mask_.set(out_);
   return out_;
 }
 
-SequentialWindows::SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time,
-                                     int32_t end_of_text)
+SequentialWindows::SequentialWindows(TokenView tokens, int64_t batch, int64_t time, int32_t end_of_text)
     : tokens_(tokens), batch_(batch), time_(time), documents_(batch, time, end_of_text) {
   const size_t elements = checked_elements(batch, time);
   inputs_.resize(elements);
@@ -77,23 +76,23 @@ SequentialWindows::SequentialWindows(std::span<const int32_t> tokens, int64_t ba
 }
 
 int64_t SequentialWindows::batches() const {
-  const int64_t targets = std::max<int64_t>(std::ssize(tokens_) - 1, 0);
+  const int64_t targets = std::max<int64_t>(tokens_.size() - 1, 0);
   return divide_up(divide_up(targets, time_), batch_);
 }
 
 const Batch& SequentialWindows::get(int64_t index) {
   check_use(index >= 0 && index < batches(), "windows: batch {} of {}", index, batches());
-  const int64_t targets = std::ssize(tokens_) - 1;
+  const int64_t targets = tokens_.size() - 1;
   out_.counted_targets = 0;
   for (int64_t row = 0; row < batch_; ++row) {
     const int64_t start = (index * batch_ + row) * time_;
     const int64_t length = std::clamp<int64_t>(targets - start, 0, time_);
-    const auto fill = [&](auto& to, std::span<const int32_t> from) {
-      std::copy_n(from.begin() + (length > 0 ? start : 0), length, to.begin() + row * time_);
+    const auto fill = [&](auto& to, int64_t begin) {
+      if (length > 0) tokens_.copy(begin, length, to.data() + row * time_);
       std::fill_n(to.begin() + row * time_ + length, time_ - length, 0);
     };
-    fill(inputs_, tokens_);
-    fill(targets_, tokens_.subspan(1));
+    fill(inputs_, start);
+    fill(targets_, start + 1);
     std::fill_n(mask_.begin() + row * time_, length, uint8_t{1});
     std::fill_n(mask_.begin() + row * time_ + length, time_ - length, uint8_t{0});
     out_.counted_targets += length;

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "tril/base/random.h"
+#include "tril/data/token_view.h"
 #include "tril/tensor/batch.h"
 
 namespace tril {
@@ -29,14 +29,13 @@ class WindowSampler {
  public:
   // With end_of_text >= 0 the batches say which document a token belongs to. Throws kUse unless batch and
   // time are positive and tokens.size() > time. The tokens must outlive the sampler.
-  WindowSampler(std::span<const int32_t> tokens, int64_t batch, int64_t time, uint64_t seed,
-                int32_t end_of_text = -1);
+  WindowSampler(TokenView tokens, int64_t batch, int64_t time, uint64_t seed, int32_t end_of_text = -1);
 
   // The batch (B, T) of this micro-batch number; valid until the next call. Throws kUse if it is negative.
   const Batch& sample(int64_t step);
 
  private:
-  std::span<const int32_t> tokens_;
+  TokenView tokens_;
   int64_t batch_, time_;
   uint64_t seed_;
   std::vector<int32_t> inputs_, targets_;
@@ -49,12 +48,12 @@ class WindowSampler {
 class SequentialWindows {
  public:
   // Throws kUse unless batch and time are positive. The tokens must outlive the windows.
-  SequentialWindows(std::span<const int32_t> tokens, int64_t batch, int64_t time, int32_t end_of_text = -1);
+  SequentialWindows(TokenView tokens, int64_t batch, int64_t time, int32_t end_of_text = -1);
   int64_t batches() const;
   const Batch& get(int64_t index);  // (B, T); valid until the next call; kUse unless 0 <= index < batches()
 
  private:
-  std::span<const int32_t> tokens_;
+  TokenView tokens_;
   int64_t batch_, time_;
   std::vector<int32_t> inputs_, targets_;
   std::vector<uint8_t> mask_;

@@ -52,7 +52,8 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
       optimizer_(parameters_, options_),
       session_(model_, executor, options_.batch, config_.context, /*backward=*/true,
                checkpointing_of(options_)),
-      watch_(options_, unigram_entropy(corpus.train, config_.vocabulary)),
+      watch_(options_, corpus.store ? unigram_entropy(corpus.store->train.counts())
+                                    : unigram_entropy(corpus.train, config_.vocabulary)),
       validation_loss_(kInfinity),
       best_save_loss_(kInfinity) {
   parameters_.initialize(options_.seed, executor);
@@ -61,10 +62,10 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
   session_.context().seed = options_.seed;
   check_documents(options_, corpus_);
   const int32_t separator = options_.document_mask ? corpus_.end_of_text : -1;
-  if (!corpus_.train.empty())
-    sampler_.emplace(corpus_.train, options_.batch, config_.context, options_.seed, separator);
-  if (!corpus_.validation.empty())
-    windows_.emplace(corpus_.validation, options_.batch, config_.context, separator);
+  if (!corpus_.train_tokens().empty())
+    sampler_.emplace(corpus_.train_tokens(), options_.batch, config_.context, options_.seed, separator);
+  if (!corpus_.validation_tokens().empty())
+    windows_.emplace(corpus_.validation_tokens(), options_.batch, config_.context, separator);
 }
 
 double Trainer::accumulate(Batch batch, int64_t index, int64_t count, int64_t counted) {
@@ -180,7 +181,7 @@ Evaluation Trainer::evaluate() {
   out.loss_nats = loss_sum / static_cast<double>(out.tokens);
   // Bytes of the tokens that were looked at, by the average of all validation text.
   const double bytes_per_token =
-      static_cast<double>(corpus_.validation_bytes) / static_cast<double>(corpus_.validation.size());
+      static_cast<double>(corpus_.validation_bytes) / static_cast<double>(corpus_.validation_tokens().size());
   if (bytes_per_token > 0) out.bits_per_byte = out.loss_nats / std::numbers::ln2 / bytes_per_token;
   validation_loss_ = out.loss_nats;
   watch_.validation(steps_done_, out.loss_nats);

@@ -22,16 +22,18 @@ void add_to_average(double& average, int64_t n, double x) {
 }  // namespace
 
 double unigram_entropy(std::span<const int32_t> tokens, int64_t vocabulary) {
-  std::vector<int64_t> counts(static_cast<size_t>(vocabulary));
-  int64_t total = 0;
-  for (const int32_t token : tokens) {
-    if (token < 0 || token >= vocabulary) continue;
-    ++counts[static_cast<size_t>(token)];
-    ++total;
-  }
+  std::vector<uint64_t> counts(static_cast<size_t>(vocabulary));
+  for (const int32_t token : tokens)
+    if (token >= 0 && token < vocabulary) ++counts[static_cast<size_t>(token)];
+  return unigram_entropy(counts);
+}
+
+double unigram_entropy(std::span<const uint64_t> counts) {
+  uint64_t total = 0;
+  for (const uint64_t count : counts) total += count;
   if (total == 0) return std::numeric_limits<double>::infinity();
   double entropy = 0;
-  for (const int64_t count : counts) {
+  for (const uint64_t count : counts) {
     const double p = static_cast<double>(count) / static_cast<double>(total);
     if (count > 0) entropy -= p * std::log(p);
   }

@@ -1,0 +1,134 @@
+// tril data show: what a model would read, as text.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/data_commands.h"
+#include "cli/format.h"
+#include "tril/base/error.h"
+#include "tril/data/sampler.h"
+#include "tril/text/tokenizer.h"
+
+namespace tril::cli {
+namespace {
+
+struct ShowArguments {
+  std::string store;
+  int64_t document = -1, batch = -1, rows = 4, context = 64;
+  uint64_t seed = 1;
+  bool validation = false, document_mask = false, json = false;
+};
+
+// A token so that its borders can be seen: line breaks as \n, end-of-text by name.
+std::string shown(const Tokenizer& tokenizer, int32_t id) {
+  if (id == tokenizer.end_of_text()) return std::string(kEndOfText);
+  std::string out;
+  for (const char c : tokenizer.token_bytes(id)) out += c == '\n' ? "\\n" : std::string(1, c);
+  return out;
+}
+
+void show_document(const ShowArguments& a, const TokenFile& side, const Tokenizer& tokenizer) {
+  const TokenView view = side.document(a.document);
+  std::vector<int32_t> tokens(static_cast<size_t>(view.size()));
+  view.copy(0, view.size(), tokens.data());
+  const std::string text = tokenizer.decode(tokens);
+  if (a.json) {
+    std::puts(to_text({{"document", a.document},
+                       {"begin", side.document_begin(a.document)},
+                       {"tokens", tokens},
+                       {"text", text}})
+                  .c_str());
+    return;
+  }
+  fmt::print("document {} of {}: tokens {} to {} ({})\n", a.document, format_count(side.documents()),
+             side.document_begin(a.document), side.document_begin(a.document) + view.size(),
+             format_count(view.size()));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::puts("");
+}
+
+// Where in the row each document begins, its positions, and which targets count.
+void show_row(const Batch& batch, int64_t row, const Tokenizer& tokenizer) {
+  const int64_t time = batch.time, first = row * time;
+  fmt::print("row {}:\n", row);
+  for (int64_t t = 0; t < time;) {
+    int64_t end = t + 1;
+    const auto document = [&](int64_t at) {
+      return batch.documents != nullptr ? batch.documents[first + at] : 0;
+    };
+    while (end < time && document(end) == document(t)) ++end;
+    int64_t counted = 0;
+    std::string text;
+    for (int64_t at = t; at < end; ++at) {
+      counted += batch.loss_mask == nullptr || batch.loss_mask[first + at] != 0;
+      text += (at > t ? "|" : "") + shown(tokenizer, batch.tokens[first + at]);
+    }
+    const int64_t position = batch.positions != nullptr ? batch.positions[first + t] : t;
+    fmt::print("  document {}, positions {} to {}, {} of {} targets count\n    {}\n    next: {}\n",
+               document(t), position, position + end - t - 1, counted, end - t, one_line(text),
+               one_line(shown(tokenizer, batch.targets[first + end - 1])));
+    t = end;
+  }
+}
+
+void show_batch(const ShowArguments& a, const TokenFile& side, const Tokenizer& tokenizer) {
+  const int32_t separator = a.document_mask ? side.header().end_of_text : -1;
+  check_use(!a.document_mask || separator >= 0,
+            "--document-mask: no end-of-text token separates documents in this store");
+  WindowSampler sampler(side.tokens(), a.rows, a.context, a.seed, separator);
+  const Batch& batch = sampler.sample(a.batch);
+  for (int64_t n = 0; n < batch.rows(); ++n)
+    check_data(batch.tokens[n] >= 0 && batch.tokens[n] < tokenizer.vocabulary() && batch.targets[n] >= 0 &&
+                   batch.targets[n] < tokenizer.vocabulary(),
+               "{}: an id is outside the vocabulary of {}: damaged; tril data lint says where",
+               one_line(side.path().string()), tokenizer.vocabulary());
+  if (!a.json) {
+    for (int64_t row = 0; row < batch.batch; ++row) show_row(batch, row, tokenizer);
+    return;
+  }
+  const auto rows = static_cast<size_t>(batch.rows());
+  const auto list = [&](const int32_t* values) {
+    return values != nullptr ? Json(std::vector<int32_t>(values, values + rows)) : Json();
+  };
+  std::puts(to_text({{"batch", batch.batch},
+                     {"time", batch.time},
+                     {"tokens", list(batch.tokens)},
+                     {"targets", list(batch.targets)},
+                     {"documents", list(batch.documents)},
+                     {"positions", list(batch.positions)},
+                     {"counted_targets", batch.counted_targets}})
+                .c_str());
+}
+
+}  // namespace
+
+int data_show_command(const Arguments& words) {
+  ShowArguments a;
+  CommandLine line("data show", "A document of a store as text, or a batch as training reads it.",
+                   "  tril data show book.store --document 0\n"
+                   "  tril data show book.store --batch 0 --context 64 --rows 2 --document-mask");
+  line.positional("STORE", a.store, "a folder that tril data build made");
+  line.count("--document", a.document, {.least = 0}, "which document (0, without --batch)");
+  line.count("--batch", a.batch, {.least = 0}, "the micro-batch of this number of a run with the same sizes");
+  line.count("--rows", a.rows, {1, 1 << 16}, "windows of the batch (4)");
+  line.count("--context", a.context, {1, 1 << 20}, "tokens of a window (64)");
+  line.seed("--seed", a.seed, "of the run (1)");
+  line.flag("--document-mask", a.document_mask, "as with this option of tril train");
+  line.flag("--validation", a.validation, "of the validation side (training)");
+  line.flag("--json", a.json, "one JSON object");
+  if (!line.parse(words)) return 0;
+  check_use(!a.store.empty(), "tril data show: give a store, such as book.store");
+  check_use(a.document < 0 || a.batch < 0, "--document and --batch: give one of them");
+  const TokenStore store = open_store(a.store);
+  const Tokenizer tokenizer = Tokenizer::load(store.tokenizer_path());
+  const TokenFile& side = a.validation ? store.validation : store.train;
+  if (a.batch >= 0) {
+    show_batch(a, side, tokenizer);
+  } else {
+    a.document = std::max<int64_t>(a.document, 0);
+    show_document(a, side, tokenizer);
+  }
+  return 0;
+}
+
+}  // namespace tril::cli

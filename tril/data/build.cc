@@ -1,0 +1,419 @@
+#include "tril/data/build.h"
+
+#include <chrono>
+#include <optional>
+
+#include "tril/base/error.h"
+#include "tril/base/printable.h"
+#include "tril/containers/json.h"
+#include "tril/data/build_batches.h"
+#include "tril/data/documents.h"
+#include "tril/data/token_file_writer.h"
+#include "tril/text/utf8.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kEncodeBytes = int64_t{64} << 10;  // of a task, at least
+constexpr double kSecondsBetweenSaves = 5;
+constexpr int64_t kLongPiece = int64_t{64} << 20;
+
+// Whether texts that are cut where piece_end() cuts have the tokens of the whole: not so without a pattern
+// that splits words, or with a space that is put in front.
+bool encodes_in_pieces(const Tokenizer& tokenizer) {
+  if (tokenizer.kind() != Tokenizer::Kind::kBpe) return true;
+  const auto equal = [&](std::string_view first, std::string_view second) {
+    std::vector<int32_t> parts = tokenizer.encode(first);
+    const std::vector<int32_t> rest = tokenizer.encode(second);
+    parts.insert(parts.end(), rest.begin(), rest.end());
+    return parts == tokenizer.encode(std::string(first) + std::string(second));
+  };
+  return equal("the\n", "the") && equal("in", " the") && equal(".\n\n", "The") && equal("on", " a");
+}
+
+// What a build is of: it goes on only with the same.
+Json identity_of(const std::vector<SourceFile>& files, const BuildOptions& o) {
+  Json list = Json::array();
+  for (const SourceFile& file : files) {
+    std::error_code unknown;
+    const auto size = std::filesystem::file_size(file.path, unknown);
+    const auto time = std::filesystem::last_write_time(file.path, unknown).time_since_epoch().count();
+    list.push_back({file.path.string(), static_cast<int>(file.format), static_cast<int>(file.side),
+                    unknown ? Json() : Json(size), unknown ? Json() : Json(time)});
+  }
+  return {{"format", 1},
+          {"tokenizer", o.identity},
+          {"separator", o.sources.separator},
+          {"field", o.sources.field},
+          {"encoding", static_cast<int>(o.sources.encoding)},
+          {"skip_broken", static_cast<bool>(o.sources.on_broken)},
+          {"validation_fraction", o.validation_fraction},
+          {"deduplicate", o.deduplicate},
+          {"piece_bytes", o.sources.piece_bytes},
+          {"sources", list}};
+}
+
+// All that a build needs to go on; written after the tokens that it counts are on the disk.
+struct SavedState {
+  BatchState batches;
+  SplitPlan plan;
+  TokenFileWriter::Kept kept[2];
+  int64_t text_bytes[2] = {}, open_bytes = 0, hashes = 0;
+};
+
+Json to_json(const TokenFileWriter::Kept& kept) { return {kept.tokens, kept.documents, kept.document_begin}; }
+
+Json to_json(const SavedState& s) {
+  const ReaderPosition& p = s.batches.position;
+  return {{"position", {p.file, p.offset, p.line, p.in_document, p.skipped_empty, p.skipped_broken}},
+          {"documents", s.batches.documents},
+          {"side", static_cast<int>(s.batches.side)},
+          {"done", s.batches.done},
+          {"hash", s.batches.hash.state()},
+          {"duplicates", s.batches.duplicates},
+          {"plan", {s.plan.several, s.plan.by_ends, s.plan.sizes}},
+          {"train", to_json(s.kept[0])},
+          {"validation", to_json(s.kept[1])},
+          {"text_bytes", {s.text_bytes[0], s.text_bytes[1], s.open_bytes}},
+          {"hashes", s.hashes}};
+}
+
+SavedState state_from(const Json& json) {
+  SavedState s;
+  const Json& p = json.at("position");
+  s.batches.position = {p.at(0), p.at(1), p.at(2), p.at(3), p.at(4), p.at(5)};
+  s.batches.documents = json.at("documents");
+  s.batches.side = json.at("side") == 1 ? kValidationSide : kTrainSide;
+  s.batches.done = json.at("done");
+  s.batches.hash.restore(json.at("hash").get<std::array<uint64_t, 5>>());
+  s.batches.duplicates = json.at("duplicates");
+  s.plan = {json.at("plan").at(0), json.at("plan").at(1), json.at("plan").at(2)};
+  const auto kept = [&](const char* name) {
+    const Json& k = json.at(name);
+    return TokenFileWriter::Kept{k.at(0), k.at(1), k.at(2)};
+  };
+  s.kept[0] = kept("train");
+  s.kept[1] = kept("validation");
+  for (int i = 0; i < 2; ++i) s.text_bytes[i] = json.at("text_bytes").at(static_cast<size_t>(i));
+  s.open_bytes = json.at("text_bytes").at(2);
+  s.hashes = json.at("hashes");
+  return s;
+}
+
+// Standard input as a file: it is read twice where there are few documents.
+void spool_standard_input(std::vector<SourceFile>& files, const Path& place) {
+  for (SourceFile& file : files) {
+    if (file.path != "-") continue;
+    InputFile input = InputFile::standard_input();
+    GrowingFile spool(place, 0);
+    std::vector<char> buffer(size_t{1} << 20);
+    while (const size_t n = input.read(buffer)) spool.write(std::as_bytes(std::span(buffer).first(n)));
+    file.path = place;
+  }
+}
+
+class Build {
+ public:
+  Build(const std::vector<Path>& sources, const MakeTokenizer& make_tokenizer, const BuildOptions& options,
+        const Path& out, Executor& executor, const std::function<bool(const BuildProgress&)>& go_on)
+      : o_(options), out_(out.lexically_normal()), executor_(executor), go_on_(go_on) {
+    if (!out_.has_filename()) out_ = out_.parent_path();
+    folder_ = out_;
+    folder_ += ".building";
+    files_ = find_sources(sources, o_.sources);
+    check_use(!std::filesystem::exists(out_), "{}: is there already; remove it, or give another --out",
+              printable(out_.string()));
+    make_directories(folder_);
+    description_.emplace(folder_ / "store.json");  // nobody else builds here
+    bool standard_input = false;
+    for (const SourceFile& file : files_) standard_input |= file.path == "-";
+    identity_ = identity_of(files_, o_);
+    const std::optional<SavedState> saved = standard_input ? std::nullopt : load();
+    if (!saved) {
+      clear();
+      spool_standard_input(files_, folder_ / "standard-input");
+      tokenizer_.emplace(make_tokenizer(files_));
+      tokenizer_->save(folder_ / "tokenizer.json");
+    } else {
+      tokenizer_.emplace(Tokenizer::load(folder_ / "tokenizer.json"));
+      result_.resumed = true;
+    }
+    use_tokenizer();
+    start(saved);
+  }
+
+  // What is read runs a batch ahead of what is encoded and written.
+  BuildResult run() {
+    std::vector<Work> current = batches_->next();
+    auto saved_at = std::chrono::steady_clock::now();
+    while (!current.empty()) {
+      const BatchState after = batches_->state();
+      const std::vector<DocumentHash::Value> hashes = batches_->take_hashes();
+      std::vector<Work> next = encode_and_read(current);
+      write(current, hashes);
+      const bool stop = !go_on_(progress(after));
+      const std::chrono::duration<double> since = std::chrono::steady_clock::now() - saved_at;
+      if (stop || since.count() > kSecondsBetweenSaves) {
+        save(after);
+        saved_at = std::chrono::steady_clock::now();
+      }
+      if (stop && !next.empty()) return result_;
+      current = std::move(next);
+    }
+    finish();
+    return result_;
+  }
+
+ private:
+  bool load_fits(const Json& json) const {
+    return json.is_object() && json.contains("identity") && to_text(json["identity"]) == to_text(identity_);
+  }
+
+  std::optional<SavedState> load() {
+    const Path path = folder_ / "progress.json";
+    if (!std::filesystem::exists(path)) return std::nullopt;
+    const Json json = parse_json(read_text_file(path));
+    if (!load_fits(json)) {
+      result_.started_anew = true;
+      return std::nullopt;
+    }
+    try {
+      return state_from(json.at("state"));
+    } catch (const Json::exception&) {
+      result_.started_anew = true;
+      return std::nullopt;
+    }
+  }
+
+  void clear() {
+    for (const char* name : {"progress.json", "train.tokens", "train.tokens.ends", "validation.tokens",
+                             "validation.tokens.ends", "hashes", "standard-input", "tokenizer.json"})
+      remove_tree(folder_ / name);
+  }
+
+  void use_tokenizer() {
+    o_.sources.vocabulary = tokenizer_->vocabulary();
+    o_.sources.end_of_text = tokenizer_->end_of_text();
+    if (!encodes_in_pieces(*tokenizer_))
+      o_.sources.piece_bytes = std::max(o_.sources.piece_bytes, kLongPiece);
+  }
+
+  void start(const std::optional<SavedState>& saved) {
+    SavedState s = saved.value_or(SavedState());
+    if (!saved) s.plan = plan_split(files_, o_);
+    plan_ = s.plan;
+    end_of_text_ = plan_.several ? tokenizer_->end_of_text() : -1;
+    TokenFileHeader header;
+    header.token_bytes = tokenizer_->vocabulary() <= 65536 ? 2 : 4;
+    header.vocabulary = tokenizer_->vocabulary();
+    header.end_of_text = end_of_text_;
+    header.tokenizer = tokenizer_->fingerprint();
+    writers_[0].emplace(folder_ / "train.tokens", header, s.kept[0]);
+    writers_[1].emplace(folder_ / "validation.tokens", header, s.kept[1]);
+    std::copy_n(s.text_bytes, 2, text_bytes_);
+    open_bytes_ = s.open_bytes;
+    HashSet seen;
+    if (o_.deduplicate) {
+      hashes_.emplace(folder_ / "hashes", 16 * s.hashes);
+      const MappedFile file(folder_ / "hashes");
+      for (int64_t i = 0; i < s.hashes; ++i) {
+        DocumentHash::Value value;
+        std::memcpy(&value, file.bytes().data() + 16 * i, 16);
+        seen.insert(value);
+      }
+    }
+    batches_.emplace(files_, o_, plan_, s.batches, std::move(seen));
+    if (!saved) save(s.batches);
+  }
+
+  // Encodes the works and reads those that follow. Tasks are cut by size, never by threads.
+  std::vector<Work> encode_and_read(std::vector<Work>& works) {
+    std::vector<size_t> begins = {0};
+    int64_t bytes = 0;
+    for (size_t i = 0; i < works.size(); ++i) {
+      bytes += std::ssize(works[i].text);
+      if (bytes < kEncodeBytes || i + 1 == works.size()) continue;
+      begins.push_back(i + 1);
+      bytes = 0;
+    }
+    begins.push_back(works.size());
+    std::vector<Work> next;
+    executor_.run(std::ssize(begins), [&](int64_t task, int) {
+      if (task == 0) {
+        next = batches_->next();
+        return;
+      }
+      const auto t = static_cast<size_t>(task);
+      for (size_t i = begins[t - 1]; i < begins[t]; ++i) encode(works[i]);
+    });
+    return next;
+  }
+
+  void encode(Work& work) {
+    if (work.is_tokens) return;
+    try {
+      work.tokens = tokenizer_->encode(work.text);
+    } catch (const Error& error) {
+      throw Error(error.kind(), batches_->reader().name_of(work.origin) + ": " + error.what());
+    }
+  }
+
+  void write(const std::vector<Work>& works, const std::vector<DocumentHash::Value>& hashes) {
+    for (const Work& work : works) {
+      TokenFileWriter& writer = *writers_[work.side];
+      writer.append(work.tokens);
+      const int64_t bytes = text_bytes_of(work);
+      text_bytes_[work.side] += bytes;
+      open_bytes_ += bytes;
+      if (!work.ends) continue;
+      if (work.drops) {
+        writer.drop_document();
+        text_bytes_[work.side] -= open_bytes_;
+      } else {
+        if (end_of_text_ >= 0) writer.append(std::span(&end_of_text_, 1));
+        writer.end_document();
+      }
+      open_bytes_ = 0;
+    }
+    if (hashes_) hashes_->write(std::as_bytes(std::span(hashes)));
+  }
+
+  int64_t text_bytes_of(const Work& work) const {
+    if (!work.is_tokens) return std::ssize(work.text);
+    int64_t bytes = 0;
+    for (const int32_t id : work.tokens) bytes += std::ssize(tokenizer_->token_bytes(id));
+    return bytes;
+  }
+
+  BuildProgress progress(const BatchState& after) {
+    result_.progress = {batches_->reader().bytes_read(), batches_->reader().bytes_total(),
+                        after.documents - after.duplicates, text_bytes_[0] + text_bytes_[1],
+                        writers_[0]->kept().tokens + writers_[1]->kept().tokens};
+    return result_.progress;
+  }
+
+  void save(const BatchState& after) {
+    SavedState s;
+    s.batches = after;
+    s.plan = plan_;
+    for (int side = 0; side < 2; ++side) {
+      writers_[side]->sync();
+      s.kept[side] = writers_[side]->kept();
+      s.text_bytes[side] = text_bytes_[side];
+    }
+    s.open_bytes = open_bytes_;
+    if (hashes_) {
+      hashes_->sync();
+      s.hashes = hashes_->size() / 16;
+    }
+    write_file_atomic(folder_ / "progress.json", to_text({{"identity", identity_}, {"state", to_json(s)}}));
+  }
+
+  void finish() {
+    const BatchState& end = batches_->state();
+    progress(end);
+    result_.train_tokens = writers_[0]->kept().tokens;
+    result_.validation_tokens = writers_[1]->kept().tokens;
+    result_.train_documents = writers_[0]->kept().documents;
+    result_.validation_documents = writers_[1]->kept().documents;
+    result_.duplicates = end.duplicates;
+    result_.skipped_empty = end.position.skipped_empty;
+    result_.skipped_broken = end.position.skipped_broken;
+    result_.split_by_ends = plan_.by_ends;
+    check_data(result_.train_tokens + result_.validation_tokens > 0,
+               "there is no document to build a store of: {} were empty, {} broken", result_.skipped_empty,
+               result_.skipped_broken);
+    for (int side = 0; side < 2; ++side) writers_[side]->finish(executor_, text_bytes_[side]);
+    describe();
+    rename_durably(folder_, out_);
+    for (const char* name :
+         {"progress.json", "hashes", "standard-input", "train.tokens.ends", "validation.tokens.ends"})
+      remove_tree(out_ / name);
+    result_.finished = true;
+  }
+
+  void describe() {
+    const TokenFile train(folder_ / "train.tokens"), validation(folder_ / "validation.tokens");
+    Json sources = Json::array();
+    for (const Json& source : identity_["sources"]) sources.push_back(source[0]);
+    const int64_t documents = plan_.by_ends ? std::max(result_.train_documents, result_.validation_documents)
+                                            : result_.train_documents + result_.validation_documents;
+    const Json json = {{"format", "tril token store 1"},
+                       {"fingerprint", token_fingerprint(train.tokens(), validation.tokens(),
+                                                         [&] {
+                                                           train.forget();
+                                                           validation.forget();
+                                                         })},
+                       {"tokenizer", tokenizer_->kind_name()},
+                       {"documents", documents},
+                       {"split", plan_.by_ends ? "ends" : "documents"},
+                       {"validation_fraction", o_.validation_fraction},
+                       {"deduplicated", o_.deduplicate},
+                       {"duplicates", result_.duplicates},
+                       {"skipped_empty", result_.skipped_empty},
+                       {"skipped_broken", result_.skipped_broken},
+                       {"sources", sources}};
+    description_->write(to_text(json, 2) + "\n");
+    description_->commit();
+  }
+
+  BuildOptions o_;
+  Path out_, folder_;
+  Executor& executor_;
+  const std::function<bool(const BuildProgress&)>& go_on_;
+  std::vector<SourceFile> files_;
+  std::optional<AtomicFile> description_;
+  Json identity_;
+  std::optional<Tokenizer> tokenizer_;
+  SplitPlan plan_;
+  int32_t end_of_text_ = -1;
+  std::optional<Batches> batches_;
+  std::optional<TokenFileWriter> writers_[2];
+  std::optional<GrowingFile> hashes_;
+  int64_t text_bytes_[2] = {}, open_bytes_ = 0;
+  BuildResult result_;
+};
+
+}  // namespace
+
+Tokenizer characters_of(const std::vector<SourceFile>& files, const SourceOptions& options,
+                        bool with_end_of_text) {
+  std::vector<bool> seen(0x110000);
+  DocumentReader reader(files, options);
+  DocumentPiece piece;
+  while (reader.next(piece)) {
+    const std::string_view text = piece.text;
+    for (size_t at = 0; at < text.size(); at += static_cast<size_t>(utf8_length(text, at)))
+      seen[utf8_decode(text, at)] = true;
+  }
+  std::string all;
+  for (char32_t c = 0; c < seen.size(); ++c)
+    if (seen[c]) utf8_append(all, c);
+  const std::string_view view = all;
+  return Tokenizer::characters(std::span(&view, 1), with_end_of_text);
+}
+
+Tokenizer train_bpe_on(const std::vector<SourceFile>& files, const SourceOptions& options,
+                       double validation_fraction, int64_t vocabulary, int64_t most_bytes) {
+  DocumentReader reader(files, options);
+  std::vector<std::string> texts;
+  int64_t bytes = 0;
+  bool validation = false;
+  DocumentPiece piece;
+  while (bytes < most_bytes && reader.next(piece)) {
+    if (piece.first) validation = split_place(piece.text) < validation_fraction;
+    if (validation && !texts.empty()) continue;
+    bytes += std::ssize(piece.text);
+    texts.push_back(std::move(piece.text));
+  }
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  return Tokenizer::train_bpe(views, vocabulary);
+}
+
+BuildResult build_token_store(const std::vector<Path>& sources, const MakeTokenizer& make_tokenizer,
+                              const BuildOptions& options, const Path& out, Executor& executor,
+                              const std::function<bool(const BuildProgress&)>& go_on) {
+  return Build(sources, make_tokenizer, options, out, executor, go_on).run();
+}
+
+}  // namespace tril

@@ -1,0 +1,15 @@
+// nanoGPT's character data: train.bin and val.bin beside meta.pkl, which names the characters.
+#pragma once
+
+#include <optional>
+
+#include "tril/text/tokenizer.h"
+
+namespace tril {
+
+// The character tokenizer of the meta.pkl beside a .bin file; nothing if there is none. Of Python's pickle
+// only what dictionaries of strings and small numbers need is read; nothing is ever run. Throws kData naming
+// what else it finds, and for ids that are not in the order of the characters' code points.
+std::optional<Tokenizer> nanogpt_tokenizer(const Path& bin);
+
+}  // namespace tril
