@@ -27,6 +27,7 @@ int train_command(const Arguments&);
 int plan_command(const Arguments&);
 int lr_find_command(const Arguments&);
 int generate_command(const Arguments&);
+int eval_command(const Arguments&);
 int logits_command(const Arguments&);
 int attention_command(const Arguments&);
 int plot_command(const Arguments&);

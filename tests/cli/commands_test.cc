@@ -1,5 +1,6 @@
 // The other commands: generate, logits, info, corpus, doctor, bench, help.
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "tests/cli/run_tril.h"
@@ -99,6 +100,42 @@ TEST_F(Commands, LogitsOfTextAndTokensAgree) {
   const SafetensorsFile file(*directory_ / "a.safetensors");
   const ConstView logits = file.f32("logits", {3, 256});
   EXPECT_NE(logits.f32()[0], logits.f32()[256]);
+}
+
+TEST_F(Commands, EvalMeasuresText) {
+  const std::string text = sample_text();
+  const Result result = run({"eval", "model", "text.txt", "--stride", "3", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json scores = parse_json(result.out);
+  // A byte is a token; the first one is predicted from nothing and does not count.
+  EXPECT_EQ(scores["tokens"], text.size() - 1);
+  EXPECT_EQ(scores["bytes"], text.size() - 1);
+  EXPECT_EQ(scores["documents"], 1);
+  const auto spaces = std::count_if(text.begin(), text.end(), [](char c) { return c == ' ' || c == '\n'; });
+  EXPECT_EQ(scores["words"], spaces);
+  const double loss = scores["loss_nats"];
+  EXPECT_GT(loss, 1);
+  EXPECT_LT(loss, 6);
+  EXPECT_NEAR(scores["bits_per_byte"], loss / std::log(2.0), 1e-9);
+  EXPECT_NEAR(scores["perplexity"], std::exp(loss), 1e-6 * std::exp(loss));
+  EXPECT_EQ(scores["context"], 16);
+  EXPECT_EQ(scores["stride"], 3);
+  const Result piped =
+      run({"eval", "model", "-", "--stride", "3", "--json", "--threads", "2"}, {.input = text});
+  EXPECT_EQ(parse_json(piped.out)["loss_nats"], scores["loss_nats"]) << piped.err;
+  EXPECT_NE(run({"eval", "model", "text.txt"}).out.find("bits per byte"), std::string::npos);
+  for (const auto& [arguments, code] : std::vector<std::pair<std::vector<std::string>, int>>{
+           {{"eval", "model"}, 1},
+           {{"eval", "model", "missing.txt"}, 2},
+           {{"eval", "model", "text.txt", "--context", "17"}, 1},
+           {{"eval", "model", "text.txt", "--stride", "17"}, 1}}) {
+    const Result refused = run(arguments);
+    EXPECT_EQ(refused.code, code) << refused.err;
+    EXPECT_TRUE(one_line(refused.err)) << refused.err;
+  }
+  const Result short_text = run({"eval", "model", "-"}, {.input = "x"});
+  EXPECT_EQ(short_text.code, 2);
+  EXPECT_NE(short_text.err.find("at least two tokens"), std::string::npos) << short_text.err;
 }
 
 TEST_F(Commands, Info) {
