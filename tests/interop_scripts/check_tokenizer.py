@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Hugging Face's tokenizers must open our tokenizer.json files, give the same ids, and decode to the same text.
+"""Hugging Face's tokenizers must open our tokenizer.json files, give the same ids, and decode to the same text;
+tiktoken must give the same ids with its own ranks and the published patterns, also on random Unicode.
 
     TRIL_TEST_DATA=... check_tokenizer.py build/bin/test_text
 
-Needs the Python package `tokenizers`; says so and succeeds without it.
+Needs the Python packages `tokenizers` and `tiktoken`; says so and succeeds without them.
 """
 
 import os
@@ -32,11 +33,26 @@ def check(case: pathlib.Path, tokenizer_class) -> str:
     return ""
 
 
+def check_ranks(case: pathlib.Path, tiktoken) -> str:
+    """The first difference from tiktoken in one case, or nothing."""
+    from tiktoken.load import load_tiktoken_bpe
+    encoding = tiktoken.Encoding("case", pat_str=(case / "pattern.txt").read_text(),
+                                 mergeable_ranks=load_tiktoken_bpe((case / "ranks.txt").read_text()),
+                                 special_tokens={})
+    ours = [int(number) for number in (case / "ids.txt").read_text().split()]
+    theirs = encoding.encode_ordinary((case / "text.txt").read_bytes().decode("utf-8"))
+    for place, (a, b) in enumerate(zip(ours, theirs)):
+        if a != b:
+            return f"id {place} is {a} here, {b} there, after {encoding.decode(theirs[place - 5:place])!r}"
+    return "" if len(ours) == len(theirs) else f"{len(ours)} ids here, {len(theirs)} there"
+
+
 def main() -> int:
     try:
+        import tiktoken
         from tokenizers import Tokenizer
-    except ImportError:
-        print("skipped: the Python package tokenizers is not installed")
+    except ImportError as error:
+        print(f"skipped: the Python package {error.name} is not installed")
         return 0
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +61,8 @@ def main() -> int:
                        stdout=subprocess.DEVNULL)
         cases = sorted(pathlib.Path(folder).iterdir())
         for case in cases:
-            difference = check(case, Tokenizer)
+            ranks = case.name.startswith("ranks-")
+            difference = check_ranks(case, tiktoken) if ranks else check(case, Tokenizer)
             print(f"{case.name}: {difference or 'equal'}")
             failures += bool(difference)
     if not cases:

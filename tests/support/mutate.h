@@ -20,14 +20,15 @@ inline constexpr std::array<uint64_t, 14> kExtremeNumbers = {
     0xFFFFFFFF, 1ull << 30, 1ull << 40, ~0ull, 1ull << 63, (1ull << 63) - 1, 1ull << 61};
 
 // One to four changes: a byte set, inserted, removed, a bit turned, a piece copied elsewhere, a number made
-// extreme, or the end cut off. `telling`: bytes that mean something in the format; three of four new bytes are
-// of them.
+// extreme, or the end cut off. `telling`: bytes that mean something in the format; three of four new bytes
+// are of them.
 inline std::string mutate(std::string bytes, const RandomStream& random, std::string_view telling = {}) {
   uint64_t draw = 0;
   const auto below = [&](uint64_t n) { return random.below(draw++, n); };
   for (uint64_t changes = 1 + below(4); changes > 0 && !bytes.empty(); --changes) {
     const size_t at = below(bytes.size());
-    const char c = telling.empty() || below(4) == 0 ? static_cast<char>(below(256)) : telling[below(telling.size())];
+    const char c =
+        telling.empty() || below(4) == 0 ? static_cast<char>(below(256)) : telling[below(telling.size())];
     switch (below(7)) {
       case 0:
         bytes[at] = c;

@@ -75,6 +75,23 @@ inline void expect_contains(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in: " << text;
 }
 
+inline std::string from_base64(const std::string& text) {
+  const std::string alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<uint32_t>(alphabet.find(c));
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      out.push_back(static_cast<char>(bits >> count & 0xFF));
+    }
+  }
+  return out;
+}
+
 // Bytes from a mix of alphabets: letters and spaces, characters of several lengths, anything at all.
 inline std::string random_text(uint64_t seed, size_t length, bool valid_utf8) {
   static constexpr const char* kParts[] = {"a",

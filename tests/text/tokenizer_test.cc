@@ -140,23 +140,6 @@ TEST(Tokenizer, EncodeIsThreadSafe) {
   for (const auto& out : actual) EXPECT_EQ(out, expected);
 }
 
-std::string from_base64(const std::string& text) {
-  const std::string alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    bits = bits << 6 | static_cast<uint32_t>(alphabet.find(c));
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      out.push_back(static_cast<char>(bits >> count & 0xFF));
-    }
-  }
-  return out;
-}
-
 // GPT-2's vocabulary and merges as one tokenizer.json, the merges spelled either way.
 std::filesystem::path gpt2_tokenizer(const TemporaryFolder& folder, bool merges_as_pairs) {
   const auto source = *testing::test_data() / "tokenizer";
@@ -197,7 +180,7 @@ TEST(Tokenizer, Gpt2CasesGiveTheSameIds) {
   int cases = 0;
   while (std::getline(in, line)) {
     const auto entry = nlohmann::json::parse(line);
-    const std::string text = from_base64(entry["utf8_b64"]);
+    const std::string text = testing::from_base64(entry["utf8_b64"]);
     const auto ids = tokenizer.encode(text);
     EXPECT_EQ(ids, entry["r50k"].get<std::vector<int32_t>>()) << entry["id"] << " " << entry["kind"];
     EXPECT_EQ(tokenizer.decode(ids), text) << entry["id"];
