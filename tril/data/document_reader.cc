@@ -17,6 +17,8 @@ constexpr int64_t kBlockTokens = 1 << 14;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+bool is_graphic(char c) { return c > 0x20 && c < 0x7F; }
+
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
 
 std::string name_of_path(const Path& path) {
@@ -69,7 +71,7 @@ void refuse_content(std::string_view start, const std::string& name) {
 size_t piece_end(std::string_view text, size_t want) {
   const size_t most = 2 * want;
   for (size_t at = want; (at = text.find('\n', at)) < most; ++at)
-    if (is_letter(text[at + 1])) return at + 1;
+    if (is_letter(text[at + 1]) && is_graphic(text[at - 1])) return at + 1;
   for (size_t at = want; (at = text.find(' ', at)) < most; ++at)
     if (is_letter(text[at - 1]) && is_letter(text[at + 1])) return at;
   size_t at = most;
