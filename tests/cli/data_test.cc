@@ -110,7 +110,8 @@ TEST_F(Data, KilledAndStoppedBuildsGoOn) {
     if (std::filesystem::exists(directory_ / "killed")) break;
   }
   if (!std::filesystem::exists(directory_ / "killed")) {
-    ASSERT_EQ(run(words("killed")).code, 0);
+    result = run(words("killed"));
+    ASSERT_EQ(result.code, 0) << result.err;
   }
   for (const char* name : {"train.tokens", "validation.tokens"})
     EXPECT_TRUE(read_file(directory_ / "whole" / name) == read_file(directory_ / "killed" / name)) << name;
