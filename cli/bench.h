@@ -13,9 +13,11 @@ namespace tril::cli {
 
 struct BenchOptions {
   std::string preset;
-  std::string arch;    // of step, instead of the preset's
-  std::string model;   // of generate
-  double seconds = 2;  // for each measurement
+  std::string arch;                // of step, instead of the preset's
+  std::vector<std::string> files;  // of tokenizer; of generate the model's folder
+  std::string tokenizer;           // of tokenizer: its file; empty: one is trained on the files
+  int64_t vocabulary = 8000;       // of that one
+  double seconds = 2;              // for each measurement
   bool json = false;
 };
 
@@ -56,6 +58,7 @@ void bench_attention(const BenchOptions& options, Executor& executor);
 // One new token at the end of a key/value cache: how fast the cache is read.
 void bench_decode(const BenchOptions& options, Executor& executor);
 void bench_step(const BenchOptions& options, Executor& executor);
+void bench_tokenizer(const BenchOptions& options, Executor& executor);
 void bench_generate(const BenchOptions& options, Executor& executor);
 
 }  // namespace tril::cli

@@ -19,6 +19,7 @@ constexpr const char* kExamples =
     "  tril bench step --preset char-4x128       whole training steps\n"
     "  tril bench generate runs/book             prompts read and tokens written in a second\n"
     "  tril bench attention --json               one JSON object a shape\n"
+    "  tril bench tokenizer book.txt             text encoded, decoded and learned from in a second\n"
     "  tril bench matmul --preset gpt2-b4t256    the products of a step";
 
 std::string cell(const Json& value) {
@@ -85,29 +86,38 @@ int bench_command(const Arguments& words) {
   std::string what;
   BenchOptions options;
   int64_t threads = 0;
-  CommandLine line(
-      "bench",
-      "Measures matrix products, attention, training steps or generation; medians, and the part of this\n"
-      "machine's peak of fused multiply-adds, measured in the same run.",
-      kExamples);
-  line.positional("WHAT", what, "matmul, attention, step or generate");
-  line.positional("MODEL", options.model, "of generate: folder of a model or a run");
+  CommandLine line("bench",
+                   "Measures matrix products, attention, training steps, generation or tokenizers; medians, "
+                   "and the part of\n"
+                   "this machine's peak of fused multiply-adds, measured in the same run.",
+                   kExamples);
+  line.positional("WHAT", what, "matmul, attention, step, generate or tokenizer");
+  line.positionals("NAME", options.files, "generate: folder of a model or a run; tokenizer: files of text");
   line.text("--preset", options.preset, "NAME", "sizes of matmul and step (char-4x128)");
   line.text("--arch", options.arch, "NAME", "architecture of step: gpt, llama or classic (the preset's)");
+  line.text("--tokenizer", options.tokenizer, "FILE", "of tokenizer, instead of one trained on the files");
+  line.count("--vocab", options.vocabulary, {257, 1 << 21}, "ids of the one that is trained (8000)");
   line.number("--seconds", options.seconds, {0.001, 3600}, "time for each measurement (2)");
   line.threads(threads);
   line.flag("--json", options.json, "one JSON object a line");
   if (!line.parse(words)) return 0;
-  const std::vector<std::string> names = {"matmul", "attention", "step", "generate"};
+  const std::vector<std::string> names = {"matmul", "attention", "step", "generate", "tokenizer"};
   check_use(std::count(names.begin(), names.end(), what) == 1,
-            "tril bench: '{}' is not one of matmul, attention, step, generate{}", what,
+            "tril bench: '{}' is not one of matmul, attention, step, generate, tokenizer{}", what,
             suggestion(what, names));
   check_use(options.preset.empty() || what == "matmul" || what == "step",
             "tril bench {}: --preset has no meaning here", what);
   check_use(options.arch.empty() || what == "step", "tril bench {}: --arch has no meaning here", what);
-  check_use((what == "generate") != options.model.empty(), "tril bench {}: {}", what,
-            options.model.empty() ? "no model given; usage: tril bench generate MODEL"
-                                  : "a model has no meaning here");
+  for (const std::string name : {"--tokenizer", "--vocab"}) {
+    check_use(!line.given(name) || what == "tokenizer", "tril bench {}: {} has no meaning here", what, name);
+  }
+  const bool takes_names = what == "generate" || what == "tokenizer";
+  check_use(takes_names || options.files.empty(), "tril bench {}: '{}' has no meaning here", what,
+            options.files.empty() ? "" : options.files.front());
+  check_use(what != "generate" || options.files.size() == 1,
+            "tril bench generate: {} models given; usage: tril bench generate MODEL", options.files.size());
+  check_use(what != "tokenizer" || !options.files.empty(),
+            "tril bench tokenizer: no file given; usage: tril bench tokenizer FILE...");
   if (options.preset.empty()) options.preset = "char-4x128";
 
   ThreadPool pool(static_cast<int>(threads));
@@ -118,6 +128,7 @@ int bench_command(const Arguments& words) {
   }
   if (what == "step") bench_step(options, pool);
   if (what == "generate") bench_generate(options, pool);
+  if (what == "tokenizer") bench_tokenizer(options, pool);
   return 0;
 }
 

@@ -7,7 +7,7 @@
 namespace tril::cli {
 
 void bench_generate(const BenchOptions& options, Executor& executor) {
-  const LoadedModel loaded = load_model_folder(options.model);
+  const LoadedModel loaded = load_model_folder(options.files.front());
   const TransformerConfig& config = loaded.config;
   // A prompt that fills half of the context, at most 512 tokens, and up to 64 tokens after it, one at a time.
   const int64_t time = std::clamp<int64_t>(config.context / 2, 1, 512);
@@ -32,7 +32,7 @@ void bench_generate(const BenchOptions& options, Executor& executor) {
       decoded.push_back((now() - read) / static_cast<double>(count));
     }
     const double prefill = median(prompts), token = median(decoded);
-    table.row({{"model", options.model},
+    table.row({{"model", options.files.front()},
                {"cache", std::string(dtype_info(cache).name)},
                {"parameters", config.parameter_count()},
                {"prompt_tokens", time},

@@ -23,7 +23,7 @@ constexpr const char* kExamples =
     "  tril data build src/ --extensions code --tokenizer bpe --out src.store\n"
     "  tril data build tokens.h5 --tokenizer r50k.json --out tokens.store";
 
-constexpr int64_t kLearnedBytes = int64_t{128} << 20;  // merges are learned from no more text
+constexpr int64_t kLearnedBytes = int64_t{64} << 20;  // merges are learned from no more text
 
 struct BuildArguments {
   std::vector<std::string> sources;

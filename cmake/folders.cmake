@@ -86,7 +86,7 @@ endif()
 
 tril_folder(nn LINK tril_kernels)
 tril_folder(containers LINK tril_tensor PRIVATE nlohmann_json::nlohmann_json ZLIB::ZLIB tril_zstd)
-tril_folder(text LINK tril_containers PRIVATE nlohmann_json::nlohmann_json tril_pcre2)
+tril_folder(text LINK tril_containers PRIVATE nlohmann_json::nlohmann_json tril_pcre2 tril_hwy)
 tril_folder(data LINK tril_text PRIVATE nlohmann_json::nlohmann_json)
 tril_folder(train LINK tril_nn tril_data PRIVATE nlohmann_json::nlohmann_json)
 tril_folder(generate LINK tril_nn tril_text)

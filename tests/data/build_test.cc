@@ -129,6 +129,32 @@ TEST(TokenStore, GoesOnWhereItWasStopped) {
   EXPECT_TRUE(other.finished);
 }
 
+// Also where a document is cut into pieces: words, spaces and punctuation on both sides of each cut.
+TEST(TokenStore, PiecesHaveTheTokensOfTheWhole) {
+  const TemporaryFolder folder;
+  const std::string noise = testing::random_text(3, 40'000, /*valid_utf8=*/true);
+  std::string text;
+  for (int i = 0; text.size() < 400'000; ++i) {
+    text += story(i);
+    if (i % 7 == 0)
+      text += noise.substr(noise.find(' ', static_cast<size_t>(i) * 10), 1) + "/path\n\n  x'll\n";
+  }
+  const Path path = folder.write("a.txt", text);
+  const std::string_view view = text;
+  Tokenizer bpe = Tokenizer::train_bpe(std::span(&view, 1), 600);
+  bpe.save(folder.path() / "bpe.json");
+  BuildOptions options;
+  options.sources.piece_bytes = 512;
+  ThreadPool pool(2);
+  build_token_store(
+      {path}, [&](const std::vector<SourceFile>&) { return Tokenizer::load(folder.path() / "bpe.json"); },
+      options, folder.path() / "store", pool, [](const BuildProgress&) { return true; });
+  const TokenStore store(folder.path() / "store");
+  const Corpus expected = tokenize(read_documents({path}), bpe, 0.1, 8);
+  EXPECT_TRUE(all_of(store.train.tokens()) == expected.train);
+  EXPECT_TRUE(all_of(store.validation.tokens()) == expected.validation);
+}
+
 TEST(TokenStore, AddedFilesMoveNoDocumentToTheOtherSide) {
   const TemporaryFolder folder;
   const Path one = folder.write("one.jsonl", json_lines(300)), two = folder.write("two.jsonl", [] {

@@ -168,7 +168,8 @@ TEST(DocumentReader, Encodings) {
   const std::string text = "na\xC3\xAFve \xE2\x82\xAC \xF0\x9F\x8C\x8D\n";
   const auto utf16 = [](bool big, bool mark) {
     std::string out;
-    for (const char32_t unit : {0xFEFF, 'n', 'a', 0xEF, 'v', 'e', ' ', 0x20AC, ' ', 0xD83C, 0xDF0D, '\n'}) {
+    for (const int unit : std::initializer_list<int>{0xFEFF, 'n', 'a', 0xEF, 'v', 'e', ' ', 0x20AC, ' ',
+                                                     0xD83C, 0xDF0D, '\n'}) {
       if (unit == 0xFEFF && !mark) continue;
       const char high = static_cast<char>(unit >> 8), low = static_cast<char>(unit & 0xFF);
       out += big ? std::string{high, low} : std::string{low, high};
@@ -241,12 +242,12 @@ TEST(NanoGpt, CharactersOfMetaPkl) {
                               "a"),
             (std::vector<int32_t>{1, 0}));
   int read = 0;
-  for (uint64_t i = 0; i < 3000; ++i) {
+  for (uint64_t i = 0; i < 800; ++i) {
     folder.write("meta.pkl", testing::mutate(whole, RandomStream(4, "pickle", i)));
     read += testing::ends_well([&] { nanogpt_tokenizer(bin); });
   }
-  EXPECT_GT(read, 50);
-  EXPECT_LT(read, 2500);
+  EXPECT_GT(read, 20);
+  EXPECT_LT(read, 700);
   // What runs code is refused by name.
   folder.write("meta.pkl",
                "\x80\x02"

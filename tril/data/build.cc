@@ -339,7 +339,11 @@ class Build {
     const int64_t documents = plan_.by_ends ? std::max(result_.train_documents, result_.validation_documents)
                                             : result_.train_documents + result_.validation_documents;
     const Json json = {{"format", "tril token store 1"},
-                       {"fingerprint", token_fingerprint(train.tokens(), validation.tokens())},
+                       {"fingerprint", token_fingerprint(train.tokens(), validation.tokens(),
+                                                         [&] {
+                                                           train.forget();
+                                                           validation.forget();
+                                                         })},
                        {"tokenizer", tokenizer_->kind_name()},
                        {"documents", documents},
                        {"split", plan_.by_ends ? "ends" : "documents"},

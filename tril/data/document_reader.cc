@@ -78,6 +78,7 @@ size_t piece_end(std::string_view text, size_t want) {
 }
 
 struct DocumentReader::OpenFile {
+  std::string name;  // as messages show it
   std::unique_ptr<TextStream> text;
   std::unique_ptr<TokenArray> tokens;
   std::vector<int64_t> block;  // of the tokens, from block_begin
@@ -127,6 +128,7 @@ int64_t DocumentReader::bytes_read() const {
 void DocumentReader::open() {
   const SourceFile& file = files_[static_cast<size_t>(position_.file)];
   open_ = std::make_unique<OpenFile>();
+  open_->name = name_of_path(file.path);
   if (has_token_ids(file.format)) {
     check_use(options_.vocabulary > 0,
               "{}: holds token ids, not text; name the tokenizer that made them with --tokenizer FILE",
@@ -213,7 +215,7 @@ bool DocumentReader::take_text(DocumentPiece& piece) {
 }
 
 bool DocumentReader::next_text(DocumentPiece& piece) {
-  const std::string name = name_of_path(files_[static_cast<size_t>(position_.file)].path);
+  const std::string& name = open_->name;
   const DocumentPiece fresh = piece;
   while (take_text(piece)) {
     const bool mark = piece.place == 0 && open_->text->has_mark_of_utf16();
@@ -271,7 +273,7 @@ bool DocumentReader::take_line(std::string_view& line, const std::string& name) 
 
 bool DocumentReader::next_line(DocumentPiece& piece) {
   TextStream& stream = *open_->text;
-  const std::string name = name_of_path(files_[static_cast<size_t>(position_.file)].path);
+  const std::string& name = open_->name;
   std::string_view line;
   while (take_line(line, name)) {
     std::string problem;
@@ -309,7 +311,7 @@ bool DocumentReader::next_tokens(DocumentPiece& piece) {
     check_data(
         id >= 0 && id < options_.vocabulary,
         "{}: token {} has id {}, outside the tokenizer's vocabulary of {}; give the tokenizer that made it",
-        name_of_path(files_[static_cast<size_t>(position_.file)].path), i, id, options_.vocabulary);
+        open_->name, i, id, options_.vocabulary);
     return id == options_.end_of_text;
   };
   int64_t at = position_.offset;

@@ -36,7 +36,7 @@ struct SourceOptions {
   int32_t end_of_text = -1;  // ends or begins documents, -1: a file is one document
   // Longer documents come in pieces: text is cut before a line that begins with a letter, where no known
   // pattern of a tokenizer has a token across; in want of one, at a space; else between characters.
-  int64_t piece_bytes = int64_t{1} << 20;
+  int64_t piece_bytes = int64_t{1} << 17;
 };
 
 // Files as given; folders are searched in sorted order, sub-folders included, for text (.txt, .text),

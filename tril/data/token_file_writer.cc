@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr int64_t kPieceTokens = int64_t{1} << 20;  // of the last pass
+constexpr int64_t kForgetEvery = 16;                // pieces: what was read need not stay in memory
 constexpr int64_t kAlignment = 64;
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -99,6 +100,7 @@ void TokenFileWriter::append_table(uint32_t& crc) {
     const auto piece = ends.bytes().subspan(at, std::min(kBufferBytes, ends.bytes().size() - at));
     crc = crc32(piece, crc);
     file_->write(piece);
+    ends.forget();
   }
 }
 
@@ -129,10 +131,12 @@ void TokenFileWriter::finish(Executor& executor, int64_t text_bytes) {
         view = std::span(reinterpret_cast<const int32_t*>(bytes.data()), static_cast<size_t>(count));
       for (int64_t i = 0; i < count; ++i) {
         const int32_t id = view[i];
-        check_data(id >= 0 && id < header_.vocabulary, "{}: token {} has id {}, the vocabulary is {}",
-                   printable(path_.string()), begin + i, id, header_.vocabulary);
+        if (id < 0 || id >= header_.vocabulary) [[unlikely]]
+          fail(ErrorKind::kData, "{}: token {} has id {}, the vocabulary is {}", printable(path_.string()),
+               begin + i, id, header_.vocabulary);
         ++mine[static_cast<size_t>(id)];
       }
+      if (piece % kForgetEvery == 0) file.forget();
     });
     for (const std::vector<uint64_t>& mine : partial)
       for (size_t id = 0; id < mine.size(); ++id) counts[id] += mine[id];
@@ -154,7 +158,8 @@ void TokenFileWriter::finish(Executor& executor, int64_t text_bytes) {
   std::filesystem::remove(ends_of(path_), ignored);
 }
 
-std::string token_fingerprint(const TokenView& train, const TokenView& validation) {
+std::string token_fingerprint(const TokenView& train, const TokenView& validation,
+                              const std::function<void()>& forget) {
   Hash64 hash;
   std::vector<int32_t> wide;
   for (const TokenView& view : {train, validation}) {
@@ -170,6 +175,7 @@ std::string token_fingerprint(const TokenView& train, const TokenView& validatio
         std::memcpy(&word, wide.data() + i, 8);
         hash.add(word);
       }
+      if (forget) forget();
     }
     const bool odd = view.size() > whole;
     hash.add(odd ? uint64_t{static_cast<uint32_t>(view[whole])} : uint64_t{0});

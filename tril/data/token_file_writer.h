@@ -1,6 +1,7 @@
 // Writes one side of a token store, document by document, so that it can go on after a kill.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,7 +41,9 @@ class TokenFileWriter {
   int64_t tokens_ = 0, documents_ = 0, begin_ = 0;
 };
 
-// The hash by which a run knows its tokens: of both sides as 32-bit numbers (Corpus::fingerprint).
-std::string token_fingerprint(const TokenView& train, const TokenView& validation);
+// The hash by which a run knows its tokens: of both sides as 32-bit numbers (Corpus::fingerprint). `forget`
+// is called now and then, to give back memory of mapped files.
+std::string token_fingerprint(const TokenView& train, const TokenView& validation,
+                              const std::function<void()>& forget = {});
 
 }  // namespace tril

@@ -132,7 +132,7 @@ std::string format_header(const TokenFileHeader& header, uint32_t tokens_crc32, 
 }  // namespace token_store
 
 TokenFile::TokenFile(const Path& path)
-    : path_(path), file_(path), header_(read_header(file_.bytes(), path)) {}
+    : path_(path), name_(name_of(path)), file_(path), header_(read_header(file_.bytes(), path)) {}
 
 TokenView TokenFile::tokens() const {
   const std::byte* const begin = file_.bytes().data() + kHeaderBytes;
@@ -153,54 +153,61 @@ std::span<const uint64_t> TokenFile::counts() const {
 }
 
 int64_t TokenFile::document_begin(int64_t i) const {
-  check_use(i >= 0 && i <= header_.documents, "{}: there is no document {}; the last is {}", name_of(path_),
-            i, header_.documents - 1);
+  check_use(i >= 0 && i <= header_.documents, "{}: there is no document {}; the last is {}", name_, i,
+            header_.documents - 1);
   const uint64_t begin = table()[static_cast<size_t>(i)];
   check_data(begin <= static_cast<uint64_t>(header_.tokens),
-             "{}: document {} begins at token {} of {}: damaged; build the store again", name_of(path_), i,
-             begin, header_.tokens);
+             "{}: document {} begins at token {} of {}: damaged; build the store again", name_, i, begin,
+             header_.tokens);
   return static_cast<int64_t>(begin);
 }
 
 TokenView TokenFile::document(int64_t i) const {
-  check_use(i >= 0 && i < header_.documents, "{}: there is no document {}; there are {}", name_of(path_), i,
+  check_use(i >= 0 && i < header_.documents, "{}: there is no document {}; there are {}", name_, i,
             header_.documents);
   const int64_t begin = document_begin(i), end = document_begin(i + 1);
-  check_data(begin <= end, "{}: document {} ends at token {} before it begins at {}: damaged", name_of(path_),
-             i, end, begin);
+  check_data(begin <= end, "{}: document {} ends at token {} before it begins at {}: damaged", name_, i, end,
+             begin);
   return tokens().part(begin, end - begin);
 }
 
 int64_t TokenFile::document_of(int64_t at) const {
-  check_use(at >= 0 && at < header_.tokens, "{}: there is no token {}; there are {}", name_of(path_), at,
+  check_use(at >= 0 && at < header_.tokens, "{}: there is no token {}; there are {}", name_, at,
             header_.tokens);
   const std::span<const uint64_t> begins = table();
   const auto after = std::upper_bound(begins.begin(), begins.end(), static_cast<uint64_t>(at));
   const auto document = static_cast<int64_t>(after - begins.begin()) - 1;
-  check_data(document >= 0 && document < header_.documents, "{}: token {} is in no document: damaged",
-             name_of(path_), at);
+  check_data(document >= 0 && document < header_.documents, "{}: token {} is in no document: damaged", name_,
+             at);
   return document;
 }
 
 void TokenFile::verify() const {
-  const std::string name = name_of(path_);
   const auto check = [&](std::string_view what, int64_t begin, int64_t size, size_t field) {
     check_data(checksum(file_, begin, size) == get<uint32_t>(file_.bytes(), field),
-               "{}: the {} are damaged (their checksum differs); build the store again", name, what);
+               "{}: the {} are damaged (their checksum differs); build the store again", name_, what);
   };
   check("tokens", kHeaderBytes, header_.tokens * header_.token_bytes, kTokensCrcAt);
   check("document offsets", token_store::documents_offset(header_), 8 * (header_.documents + 1),
         kDocumentsCrcAt);
   check("counts", token_store::counts_offset(header_), 8 * header_.vocabulary, kCountsCrcAt);
+  const int64_t gaps[2][2] = {
+      {kHeaderBytes + header_.tokens * header_.token_bytes, token_store::documents_offset(header_)},
+      {token_store::documents_offset(header_) + 8 * (header_.documents + 1),
+       token_store::counts_offset(header_)}};
+  for (const auto& [begin, end] : gaps)
+    for (int64_t at = begin; at < end; ++at)
+      check_data(file_.bytes()[static_cast<size_t>(at)] == std::byte{0},
+                 "{}: byte {} is not 0: damaged; build the store again", name_, at);
   const std::span<const uint64_t> begins = table();
   check_data(begins.front() == 0 && begins.back() == static_cast<uint64_t>(header_.tokens) &&
                  std::is_sorted(begins.begin(), begins.end()),
-             "{}: the document offsets do not cover the tokens in order; build the store again", name);
+             "{}: the document offsets do not cover the tokens in order; build the store again", name_);
   const TokenView view = tokens();
   for (int64_t i = 0; i < view.size(); ++i) {
     const int32_t id = view[i];
     check_data(id >= 0 && id < header_.vocabulary,
-               "{}: token {} has id {}, outside the vocabulary of {}; build the store again", name, i, id,
+               "{}: token {} has id {}, outside the vocabulary of {}; build the store again", name_, i, id,
                header_.vocabulary);
   }
   file_.forget();

@@ -45,10 +45,12 @@ class TokenFile {
   std::span<const uint64_t> counts() const;
   // Reads all: checksums, the table of documents, the range of the ids. Throws kData with the first fault.
   void verify() const;
+  void forget() const { file_.forget(); }  // as MappedFile
 
  private:
   std::span<const uint64_t> table() const;  // documents + 1
   Path path_;
+  std::string name_;  // the path, as messages show it
   MappedFile file_;
   TokenFileHeader header_;
 };

@@ -1,12 +1,16 @@
 // Byte-pair encoding over ids (Sennrich, Haddow, Birch, "Neural machine translation of rare words with
-// subword units", ACL 2016, section 3.2): learning the merges, and applying them.
+// subword units", ACL 2016, section 3.2): applying merges. bpe_train.h learns them.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "tril/text/pretokenizer.h"
 
 namespace tril {
 
@@ -18,41 +22,63 @@ struct Merge {
 
 using ByteIds = std::array<int32_t, 256>;  // the id of each byte
 
-// Learns up to `count` merges, their results numbered from 256. The most frequent pair is merged next, the
-// smaller (left, right) among equals; pairs that occur once, or spell a token that exists, are left alone.
-std::vector<Merge> train_merges(std::span<const std::string_view> texts, const ByteIds& byte_ids,
-                                int64_t count);
-
-// Pairs of ids to what they merge into: open addressing.
-class MergeTable {
- public:
-  static constexpr int32_t kNone = INT32_MAX;
-  struct Entry {
-    uint64_t pair = UINT64_MAX;
-    int32_t rank = kNone;
-    int32_t result = 0;
-  };
-
-  MergeTable() = default;
-  explicit MergeTable(std::span<const Merge> merges);
-  // rank is kNone if the pair does not merge.
-  const Entry& find(int32_t left, int32_t right) const {
-    const uint64_t pair = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-    size_t slot = (pair * kMultiplier) >> shift_;
-    while (entries_[slot].pair != pair && entries_[slot].rank != kNone) slot = (slot + 1) & mask_;
-    return entries_[slot];
-  }
-
- private:
-  static constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;
-  std::vector<Entry> entries_ = std::vector<Entry>(2);
-  size_t mask_ = 1;
-  int shift_ = 63;
+struct BpeOptions {
+  Pretokenizer pretokenizer;
+  // A piece that is a token becomes its id, also where merges would not lead to it ("ignore_merges", and what
+  // tiktoken does). Otherwise tokens that merges do not reach are never used.
+  bool whole_pieces = false;
 };
 
-// Appends the ids of `text`: in each piece the adjacent pair of the lowest rank is merged, the leftmost among
-// equals, until none merges. Thread-safe.
-void encode_bpe(std::string_view text, const ByteIds& byte_ids, const MergeTable& merges,
-                std::vector<int32_t>& out);
+// All that decides ids. In each piece the adjacent pair of the lowest rank is merged, the leftmost among
+// equals, until none merges; the time is linear in the text, but n log n for a piece of n bytes.
+class BpeModel {
+ public:
+  // tokens[id] is the bytes of an id, empty for one that no text becomes. Throws kData for ids above 2^21 - 2
+  // or more than 2^22 - 2 merges.
+  BpeModel(std::span<const std::string> tokens, const ByteIds& byte_ids, std::span<const Merge> merges,
+           BpeOptions options = {});
+  BpeModel(BpeModel&&) noexcept;
+  BpeModel& operator=(BpeModel&&) noexcept;
+  ~BpeModel();
+
+  // Appends the ids of `text`. Thread-safe; encoders and what they remember are kept for later calls, one for
+  // each call at the same time.
+  void encode(std::string_view text, std::vector<int32_t>& out) const;
+  const Pretokenizer& pretokenizer() const;
+
+ private:
+  friend class BpeEncoder;
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+// Encodes with a memory of its own for frequent pieces, about 4 MiB whatever the text. For one thread at a
+// time; the model must outlive it, and may move.
+class BpeEncoder {
+ public:
+  explicit BpeEncoder(const BpeModel& model);
+  BpeEncoder(BpeEncoder&&) noexcept;
+  ~BpeEncoder();
+  void encode(std::string_view text, std::vector<int32_t>& out);  // appends
+
+ private:
+  friend class BpeModel;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Encodes a text that arrives in blocks: together the ids are those of the whole text, wherever the blocks
+// end. Holds back what follows the last place where the text may be cut, usually a word or two; with own
+// patterns and without one all of it until finish().
+class BpeStream {
+ public:
+  explicit BpeStream(const BpeModel& model) : model_(model) {}
+  void push(std::string_view block, std::vector<int32_t>& out);  // appends
+  void finish(std::vector<int32_t>& out);                        // appends; then a new text may begin
+
+ private:
+  const BpeModel& model_;
+  std::string pending_;
+};
 
 }  // namespace tril

@@ -1,216 +1,248 @@
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <queue>
-#include <span>
+#include <mutex>
+#include <unordered_map>
 
 #include "tril/base/error.h"
 #include "tril/text/bpe.h"
-#include "tril/text/pretokenizer.h"
+#include "tril/text/bpe_cache.h"
+#include "tril/text/bpe_merge.h"
+#include "tril/text/piece_key.h"
 
 namespace tril {
-
-MergeTable::MergeTable(std::span<const Merge> merges) {
-  const size_t slots = std::bit_ceil(2 * merges.size() + 2);
-  entries_.assign(slots, Entry());
-  mask_ = slots - 1;
-  shift_ = 64 - std::countr_zero(slots);
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const Merge& merge = merges[rank];
-    auto& entry = const_cast<Entry&>(find(merge.left, merge.right));
-    if (entry.rank != kNone) continue;
-    entry.pair = uint64_t{static_cast<uint32_t>(merge.left)} << 32 | static_cast<uint32_t>(merge.right);
-    entry.rank = static_cast<int32_t>(rank);
-    entry.result = merge.result;
-  }
-}
-
 namespace {
 
-// Up to this length a scan for the lowest rank beats a heap.
-constexpr size_t kShortPiece = 64;
-
-class PieceEncoder {
+// Pieces of up to 15 bytes that are one token.
+class TokenTable {
  public:
-  PieceEncoder(const ByteIds& byte_ids, const MergeTable& merges) : byte_ids_(byte_ids), merges_(merges) {}
-
-  void encode(std::string_view piece, std::vector<int32_t>& out) {
-    if (piece.size() <= kShortPiece) {
-      encode_short(piece, out);
-    } else {
-      encode_long(piece, out);
-    }
+  void reserve(size_t count) { entries_.assign(std::bit_ceil(2 * count + 2), Entry()); }
+  void put(const PieceKey& key, int32_t id) {
+    Entry& entry = entries_[slot_of(key)];
+    if (entry.key == PieceKey()) entry = {key, id};
+  }
+  int32_t find(const PieceKey& key) const {
+    const Entry& entry = entries_[slot_of(key)];
+    return entry.key == key ? entry.id : -1;
   }
 
  private:
-  int32_t byte_id(char byte) const { return byte_ids_[static_cast<unsigned char>(byte)]; }
-
-  void encode_short(std::string_view piece, std::vector<int32_t>& out) const {
-    std::array<int32_t, kShortPiece> ids;
-    std::array<int32_t, kShortPiece> ranks;    // of the pair that starts here
-    std::array<int32_t, kShortPiece> results;  // what that pair becomes
-    size_t n = piece.size();
-    const auto look = [&](size_t i) {
-      const MergeTable::Entry& entry = merges_.find(ids[i], ids[i + 1]);
-      ranks[i] = entry.rank;
-      results[i] = entry.result;
-    };
-    for (size_t i = 0; i < n; ++i) ids[i] = byte_id(piece[i]);
-    for (size_t i = 0; i + 1 < n; ++i) look(i);
-    while (n > 1) {
-      size_t best = 0;
-      for (size_t i = 1; i + 1 < n; ++i) best = ranks[i] < ranks[best] ? i : best;
-      if (ranks[best] == MergeTable::kNone) break;
-      ids[best] = results[best];
-      --n;
-      for (size_t i = best + 1; i < n; ++i) {
-        ids[i] = ids[i + 1];
-        ranks[i] = ranks[i + 1];
-        results[i] = results[i + 1];
-      }
-      if (best > 0) look(best - 1);
-      if (best + 1 < n) look(best);
-    }
-    out.insert(out.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n));
-  }
-
-  // A linked list of symbols and a heap of (rank, place): n log n.
-  void encode_long(std::string_view piece, std::vector<int32_t>& out) {
-    check_use(piece.size() < kGone, "text: a piece of {} bytes without a break; cut it below {} bytes",
-              piece.size(), kGone);
-    const auto n = static_cast<uint32_t>(piece.size());
-    symbols_.resize(n);
-    for (uint32_t i = 0; i < n; ++i) symbols_[i] = {byte_id(piece[i]), MergeTable::kNone, i - 1, i + 1};
-    std::vector<uint64_t> first;
-    for (uint32_t i = 0; i + 1 < n; ++i) {
-      symbols_[i].rank = merges_.find(symbols_[i].id, symbols_[i + 1].id).rank;
-      if (symbols_[i].rank != MergeTable::kNone) first.push_back(key(symbols_[i].rank, i));
-    }
-    Heap heap(std::greater<>(), std::move(first));
-    while (!heap.empty()) {
-      const uint64_t top = heap.top();
-      heap.pop();
-      const auto at = static_cast<uint32_t>(top);
-      if (symbols_[at].rank == static_cast<int32_t>(top >> 32)) merge(at, n, heap);
-    }
-    for (uint32_t i = 0; i < n; i = symbols_[i].next) out.push_back(symbols_[i].id);
-  }
-
-  static constexpr uint32_t kGone = UINT32_MAX;
-  struct Symbol {
-    int32_t id;
-    int32_t rank;  // of the pair with the next symbol; kNone if it does not merge or the symbol is gone
-    uint32_t previous, next;
+  struct Entry {
+    PieceKey key;
+    int32_t id = -1;
   };
-  using Heap = std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>>;
-
-  static uint64_t key(int32_t rank, uint32_t at) { return uint64_t{static_cast<uint32_t>(rank)} << 32 | at; }
-
-  void merge(uint32_t at, uint32_t n, Heap& heap) {
-    Symbol& symbol = symbols_[at];
-    const uint32_t right = symbol.next;
-    symbol.id = merges_.find(symbol.id, symbols_[right].id).result;
-    symbol.next = symbols_[right].next;
-    symbols_[right].rank = MergeTable::kNone;
-    if (symbol.next < n) symbols_[symbol.next].previous = at;
-    rank_again(at, n, heap);
-    if (at > 0) rank_again(symbol.previous, n, heap);
+  size_t slot_of(const PieceKey& key) const {
+    const size_t mask = entries_.size() - 1;
+    size_t slot = key.hash() >> 20 & mask;
+    while (!(entries_[slot].key == key || entries_[slot].key == PieceKey())) slot = (slot + 1) & mask;
+    return slot;
   }
-
-  void rank_again(uint32_t at, uint32_t n, Heap& heap) {
-    Symbol& symbol = symbols_[at];
-    symbol.rank =
-        symbol.next < n ? merges_.find(symbol.id, symbols_[symbol.next].id).rank : MergeTable::kNone;
-    if (symbol.rank != MergeTable::kNone) heap.push(key(symbol.rank, at));
-  }
-
-  const ByteIds& byte_ids_;
-  const MergeTable& merges_;
-  std::vector<Symbol> symbols_;
-};
-
-// Remembers the ids of short pieces: one place for each hash value, the latest piece stays. A hit touches one
-// cache line.
-class PieceCache {
- public:
-  explicit PieceCache(size_t text_size) {
-    constexpr size_t kMost = size_t{1} << 15;
-    if (text_size >= 512) lines_.resize(std::bit_floor(std::min(text_size / 16, kMost)));
-  }
-
-  // Appends the ids of an equal piece seen before, or says no.
-  bool repeat(std::string_view piece, std::vector<int32_t>& out) {
-    line_ = nullptr;
-    if (lines_.empty() || piece.size() > kLongest) return false;
-    key_ = key(piece);
-    line_ = &lines_[hash(key_) & (lines_.size() - 1)];
-    if (!(line_->key == key_)) return false;
-    out.insert(out.end(), line_->ids.begin(), line_->ids.begin() + line_->count);
-    return true;
-  }
-  // After repeat() said no.
-  void remember(std::span<const int32_t> ids) {
-    if (line_ == nullptr || ids.size() > line_->ids.size()) return;
-    line_->key = key_;
-    line_->count = static_cast<uint32_t>(ids.size());
-    std::copy(ids.begin(), ids.end(), line_->ids.begin());
-  }
-
- private:
-  static constexpr size_t kLongest = 16;
-  // Up to 16 bytes, whole: for 8 bytes and more the first and the last 8, which overlap.
-  struct Key {
-    uint64_t head = 0, tail = 0;
-    uint32_t length = 0;
-    bool operator==(const Key&) const = default;
-  };
-  struct alignas(64) Line {
-    Key key;
-    uint32_t count = 0;
-    std::array<int32_t, 9> ids;
-  };
-
-  static Key key(std::string_view piece) {
-    Key key;
-    const size_t n = piece.size();
-    key.length = static_cast<uint32_t>(n);
-    if (n >= 8) {
-      std::memcpy(&key.head, piece.data(), 8);
-      std::memcpy(&key.tail, piece.data() + n - 8, 8);
-    } else if (n >= 4) {
-      uint32_t low = 0, high = 0;
-      std::memcpy(&low, piece.data(), 4);
-      std::memcpy(&high, piece.data() + n - 4, 4);
-      key.head = low;
-      key.tail = high;
-    } else {
-      for (const char byte : piece) key.head = key.head << 8 | static_cast<unsigned char>(byte);
-    }
-    return key;
-  }
-
-  static size_t hash(const Key& key) {
-    const uint64_t mixed = key.head * 0x9E3779B97F4A7C15 ^ (key.tail + key.length) * 0xBF58476D1CE4E5B9;
-    return (mixed ^ mixed >> 32) * 0x94D049BB133111EB >> 40;
-  }
-
-  std::vector<Line> lines_;
-  Key key_;
-  Line* line_ = nullptr;
+  std::vector<Entry> entries_ = std::vector<Entry>(2);
 };
 
 }  // namespace
 
-void encode_bpe(std::string_view text, const ByteIds& byte_ids, const MergeTable& merges,
-                std::vector<int32_t>& out) {
-  PieceEncoder encoder(byte_ids, merges);
-  PieceCache cache(text.size());
-  split_pieces(text, [&](std::string_view piece) {
-    if (cache.repeat(piece, out)) return;
-    const size_t begin = out.size();
-    encoder.encode(piece, out);
-    cache.remember(std::span(out).subspan(begin));
-  });
+struct BpeModel::Impl {
+  Merger merger;
+  BpeOptions options;
+  TokenTable tokens;
+  std::unordered_map<std::string, int32_t> long_tokens;  // with whole_pieces: those of more than 15 bytes
+
+  mutable std::mutex mutex;
+  mutable std::vector<std::unique_ptr<BpeEncoder::Impl>> idle;
+
+  Impl(std::span<const std::string> all, const ByteIds& byte_ids, std::span<const Merge> merges,
+       BpeOptions from)
+      : merger(byte_ids, merges), options(std::move(from)) {
+    tokens.reserve(all.size());
+    std::array<int32_t, PieceKey::kLongest> ids;
+    for (size_t id = 0; id < all.size(); ++id) {
+      const std::string& token = all[id];
+      if (token.empty()) continue;
+      const auto number = static_cast<int32_t>(id);
+      if (token.size() > PieceKey::kLongest) {
+        if (options.whole_pieces) long_tokens.emplace(token, number);
+      } else if (options.whole_pieces || (merger.merge_short(token, ids.data()) == 1 && ids[0] == number)) {
+        tokens.put(piece_key(token), number);
+      }
+    }
+  }
+};
+
+struct BpeEncoder::Impl {
+  explicit Impl(const BpeModel::Impl& from) : model(from) {}
+
+  // Pieces are taken in groups: keys and hashes first, so that the lines of the cache are on their way.
+  static constexpr size_t kGroup = 32, kRoom = 64;  // kRoom: ids of a piece that fit what waits
+  struct Prepared {
+    PieceKey key;
+    uint64_t hash;
+  };
+
+  const BpeModel::Impl& model;
+  ShortCache short_cache;
+  LongCache long_cache;
+  static constexpr size_t kWaiting = 4096;
+  std::array<int32_t, kWaiting> ids;  // `waiting` of them, to be appended
+  size_t waiting = 0;
+  std::array<Prepared, kGroup> prepared;
+  std::vector<int32_t> long_ids;
+
+  void encode(std::string_view text, std::vector<int32_t>& out) {
+    const char* const end = text.data() + text.size();
+    model.options.pretokenizer.split_batches(text,
+                                             [&](const PieceBatch& batch) { encode_batch(batch, end, out); });
+  }
+
+  void encode_batch(const PieceBatch& batch, const char* text_end, std::vector<int32_t>& out) {
+    const char* at = batch.begin;
+    uint32_t begin = 0;
+    for (size_t group = 0; group < batch.ends.size(); group += kGroup) {
+      const auto ends = batch.ends.subspan(group, std::min(kGroup, batch.ends.size() - group));
+      prepare(batch.begin, begin, ends, text_end);
+      at = encode_group(at, begin, ends, out);
+      begin = ends.back();
+    }
+    flush(out);
+  }
+
+  void prepare(const char* from, uint32_t begin, std::span<const uint32_t> ends, const char* text_end) {
+    Prepared* to = prepared.data();
+    for (const uint32_t end : ends) {
+      const char* const at = from + begin;
+      const size_t size = end - begin;
+      if (size <= PieceKey::kLongest) [[likely]] {
+        to->key = text_end - at >= 16 ? piece_key(at, size) : piece_key_at_end(at, size);
+        to->hash = to->key.hash();
+        short_cache.prefetch(to->hash);
+      } else if (size <= LongCache::kLongest) {
+        to->hash = piece_hash(std::string_view(at, size));
+        long_cache.prefetch(to->hash);
+      }
+      begin = end;
+      ++to;
+    }
+  }
+
+  const char* encode_group(const char* at, uint32_t begin, std::span<const uint32_t> ends,
+                           std::vector<int32_t>& out) {
+    static_assert(kGroup * kRoom + ShortCache::kMostIds < kWaiting);
+    if (waiting > kWaiting - kGroup * kRoom - ShortCache::kMostIds) flush(out);
+    int32_t* next = ids.data() + waiting;
+    const Prepared* piece = prepared.data();
+    for (const uint32_t end : ends) {
+      const size_t size = end - begin;
+      begin = end;
+      if (size <= PieceKey::kLongest) [[likely]] {
+        size_t count = short_cache.find(piece->key, piece->hash, next);
+        if (count == 0) count = encode_new(std::string_view(at, size), piece->key, piece->hash, next);
+        next += count;
+      } else {
+        const std::span<const int32_t> found = encode_long(std::string_view(at, size), piece->hash);
+        if (found.size() <= kRoom) [[likely]] {
+          for (size_t i = 0; i < found.size(); ++i) next[i] = found[i];
+          next += found.size();
+        } else {
+          waiting = static_cast<size_t>(next - ids.data());
+          flush(out);
+          next = ids.data();
+          out.insert(out.end(), found.begin(), found.end());
+        }
+      }
+      at += size;
+      ++piece;
+    }
+    waiting = static_cast<size_t>(next - ids.data());
+    return at;
+  }
+
+  void flush(std::vector<int32_t>& out) {
+    out.insert(out.end(), ids.data(), ids.data() + waiting);
+    waiting = 0;
+  }
+
+  // Valid until the next piece.
+  std::span<const int32_t> encode_long(std::string_view piece, uint64_t hash) {
+    if (piece.size() <= LongCache::kLongest) return remembered(piece, hash);
+    long_ids.clear();
+    merge_piece(piece, long_ids);
+    return long_ids;
+  }
+
+  // A piece of up to 15 bytes that short_cache does not hold.
+  size_t encode_new(std::string_view piece, const PieceKey& key, uint64_t hash, int32_t* to) {
+    if (const int32_t id = model.tokens.find(key); id >= 0) {
+      *to = id;
+      short_cache.put(key, hash, std::span(to, 1));
+      return 1;
+    }
+    const std::span<const int32_t> found = remembered(piece, hash);
+    std::copy(found.begin(), found.end(), to);
+    return found.size();
+  }
+
+  std::span<const int32_t> remembered(std::string_view piece, uint64_t hash) {
+    const auto found = long_cache.find(piece, hash);
+    if (!found.empty()) return found;
+    long_ids.clear();
+    merge_piece(piece, long_ids);
+    if (piece.size() <= PieceKey::kLongest && long_ids.size() <= ShortCache::kMostIds) {
+      short_cache.put(piece_key(piece), hash, long_ids);
+      return long_ids;
+    }
+    long_cache.put(piece, hash, long_ids);
+    return long_ids;
+  }
+
+  void merge_piece(std::string_view piece, std::vector<int32_t>& to) {
+    if (model.options.whole_pieces) {
+      const auto found = model.long_tokens.find(std::string(piece));
+      if (found != model.long_tokens.end()) return to.push_back(found->second);
+    }
+    model.merger.merge(piece, to);
+  }
+};
+
+BpeModel::BpeModel(std::span<const std::string> tokens, const ByteIds& byte_ids,
+                   std::span<const Merge> merges, BpeOptions options)
+    : impl_(std::make_unique<Impl>(tokens, byte_ids, merges, std::move(options))) {}
+BpeModel::BpeModel(BpeModel&&) noexcept = default;
+BpeModel& BpeModel::operator=(BpeModel&&) noexcept = default;
+BpeModel::~BpeModel() = default;
+
+const Pretokenizer& BpeModel::pretokenizer() const { return impl_->options.pretokenizer; }
+
+BpeEncoder::BpeEncoder(const BpeModel& model) : impl_(std::make_unique<Impl>(*model.impl_)) {}
+BpeEncoder::BpeEncoder(BpeEncoder&&) noexcept = default;
+BpeEncoder::~BpeEncoder() = default;
+
+void BpeEncoder::encode(std::string_view text, std::vector<int32_t>& out) { impl_->encode(text, out); }
+
+void BpeModel::encode(std::string_view text, std::vector<int32_t>& out) const {
+  std::unique_ptr<BpeEncoder::Impl> encoder;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (!impl_->idle.empty()) {
+      encoder = std::move(impl_->idle.back());
+      impl_->idle.pop_back();
+    }
+  }
+  if (encoder == nullptr) encoder = std::make_unique<BpeEncoder::Impl>(*impl_);
+  encoder->encode(text, out);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->idle.push_back(std::move(encoder));
+}
+
+void BpeStream::push(std::string_view block, std::vector<int32_t>& out) {
+  pending_.append(block);
+  const size_t cut = model_.pretokenizer().last_safe_cut(pending_);
+  if (cut == 0) return;
+  model_.encode(std::string_view(pending_).substr(0, cut), out);
+  pending_.erase(0, cut);
+}
+
+void BpeStream::finish(std::vector<int32_t>& out) {
+  model_.encode(pending_, out);
+  pending_.clear();
 }
 
 }  // namespace tril

@@ -1,177 +1,177 @@
+#include "tril/text/bpe_train.h"
+
 #include <algorithm>
-#include <queue>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "tril/base/error.h"
-#include "tril/text/bpe.h"
-#include "tril/text/pretokenizer.h"
+#include "tril/text/bpe_count.h"
+#include "tril/text/bpe_pairs.h"
 
 namespace tril {
 namespace {
 
-// All distinct pieces in one row of symbols, a border between them; a linked list for what is left of each.
-// For each pair its count and the places where it starts, so that a merge touches only those.
-class Trainer {
- public:
-  Trainer(const ByteIds& byte_ids, std::span<const std::string_view> texts) {
-    for (size_t byte = 0; byte < 256; ++byte) {
-      tokens_[static_cast<size_t>(byte_ids[byte])] = std::string(1, static_cast<char>(byte));
-    }
-    taken_.insert(tokens_.begin(), tokens_.end());
-    lay_out(byte_ids, count_pieces(texts));
-    count_pairs();
-  }
-
-  std::vector<Merge> train(int64_t count) {
-    std::vector<Merge> merges;
-    while (std::ssize(merges) < count && !queue_.empty()) {
-      const Candidate top = queue_.top();
-      queue_.pop();
-      const auto found = pairs_.find(top.pair);
-      if (found == pairs_.end()) continue;
-      const int64_t now = found->second.count;
-      if (now < 2) {
-        pairs_.erase(found);
-      } else if (now < top.count) {
-        queue_.push({now, top.pair});  // it lost occurrences to other merges since
-      } else {
-        const std::vector<uint32_t> places = std::move(found->second.places);
-        pairs_.erase(found);
-        const Merge merge{left_of(top.pair), right_of(top.pair), static_cast<int32_t>(tokens_.size())};
-        if (!add_token(merge)) continue;
-        apply(merge, places);
-        merges.push_back(merge);
-      }
-    }
-    return merges;
-  }
-
- private:
-  static constexpr int32_t kBorder = -1, kGone = -2;
-  struct Symbol {
-    int32_t id;
-    uint32_t word;            // whose count weighs here
-    uint32_t previous, next;  // places
-  };
-  struct Pair {
-    int64_t count = 0;
-    std::vector<uint32_t> places;  // ascending; some may no longer hold the pair
-  };
-  struct Candidate {
-    int64_t count;
-    uint64_t pair;
-    bool operator<(const Candidate& other) const {
-      return count != other.count ? count < other.count : pair > other.pair;
-    }
-  };
-
-  static uint64_t pair_of(int32_t left, int32_t right) {
-    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-  }
-  static int32_t left_of(uint64_t pair) { return static_cast<int32_t>(pair >> 32); }
-  static int32_t right_of(uint64_t pair) { return static_cast<int32_t>(pair & UINT32_MAX); }
-
-  using Counts = std::unordered_map<std::string_view, int64_t>;
-  static Counts count_pieces(std::span<const std::string_view> texts) {
-    Counts counts;
-    for (const std::string_view text : texts) {
-      split_pieces(text, [&](std::string_view piece) { ++counts[piece]; });
-    }
-    return counts;
-  }
-
-  void lay_out(const ByteIds& byte_ids, const Counts& counts) {
-    uint64_t size = 1;
-    for (const auto& [piece, count] : counts) size += piece.size() + 1;
-    check_use(size < UINT32_MAX, "bpe: {} bytes of distinct words, at most {} fit; train on less text", size,
-              UINT32_MAX);
-    symbols_.reserve(size);
-    const auto place = [&](int32_t id, size_t word) {
-      const auto at = static_cast<uint32_t>(symbols_.size());
-      symbols_.push_back({id, static_cast<uint32_t>(word), at - 1, at + 1});
-    };
-    place(kBorder, 0);
-    for (const auto& [piece, count] : counts) {
-      for (const char byte : piece) place(byte_ids[static_cast<unsigned char>(byte)], weights_.size());
-      place(kBorder, weights_.size());
-      weights_.push_back(count);
-    }
-  }
-
-  void count_pairs() {
-    for (uint32_t at = 1; at + 1 < symbols_.size(); ++at) change(at, +1);
-    for (const auto& [pair, entry] : pairs_) queue_.push({entry.count, pair});
-  }
-
-  // Counts the pair that starts at `at` in or out, unless there is none.
-  void change(uint32_t at, int sign) {
-    const Symbol& symbol = symbols_[at];
-    const int32_t right = symbols_[symbol.next].id;
-    if (symbol.id < 0 || right < 0) return;
-    const uint64_t pair = pair_of(symbol.id, right);
-    if (sign > 0) {
-      Pair& entry = pairs_[pair];
-      entry.count += weights_[symbol.word];
-      entry.places.push_back(at);
-    } else if (const auto found = pairs_.find(pair); found != pairs_.end()) {
-      found->second.count -= weights_[symbol.word];
-    }
-  }
-
-  bool add_token(const Merge& merge) {
-    std::string bytes = tokens_[static_cast<size_t>(merge.left)] + tokens_[static_cast<size_t>(merge.right)];
-    if (!taken_.insert(bytes).second) return false;
-    tokens_.push_back(std::move(bytes));
-    return true;
-  }
-
-  void apply(const Merge& merge, const std::vector<uint32_t>& places) {
-    created_.clear();
-    for (const uint32_t at : places) {
-      Symbol& symbol = symbols_[at];
-      Symbol& right = symbols_[symbol.next];
-      if (symbol.id != merge.left || right.id != merge.right) continue;
-      change(symbol.previous, -1);
-      change(symbol.next, -1);
-      symbol.id = merge.result;
-      right.id = kGone;
-      symbol.next = right.next;
-      symbols_[symbol.next].previous = at;
-      create(symbol.previous);
-      create(at);
-    }
-    // A pair with the new token occurs only where this merge made it: counts of queued pairs never rise.
-    for (const uint64_t pair : created_) {
-      if (const auto found = pairs_.find(pair); found != pairs_.end()) {
-        queue_.push({found->second.count, pair});
-      }
-    }
-  }
-
-  void create(uint32_t at) {
-    const Symbol& symbol = symbols_[at];
-    const int32_t right = symbols_[symbol.next].id;
-    if (symbol.id < 0 || right < 0) return;
-    created_.insert(pair_of(symbol.id, right));
-    change(at, +1);
-  }
-
-  std::vector<std::string> tokens_ = std::vector<std::string>(256);
-  std::unordered_set<std::string> taken_;
-  std::vector<int64_t> weights_;  // how often each distinct piece occurs
-  std::vector<Symbol> symbols_;
-  std::unordered_map<uint64_t, Pair> pairs_;
-  std::priority_queue<Candidate> queue_;
-  std::unordered_set<uint64_t> created_;
-};
+constexpr size_t kBlock = size_t{1} << 25;  // counted at a time, by all threads
+constexpr size_t kChunk = size_t{1} << 18;  // by one thread
+constexpr size_t kLookEvery = 256;  // bytes of text for each of most_pieces, then their number is looked at
 
 }  // namespace
 
+struct BpeTrainer::Impl {
+  BpeTrainOptions options;
+  Executor& executor;
+  std::vector<PieceCounts> counts;  // by worker; [0] has those of finished stretches too
+  std::string pending;              // the end of the text so far, not yet counted
+  size_t since_look = 0;
+  int64_t forgotten = 0;
+
+  Impl(BpeTrainOptions from, Executor& by)
+      : options(std::move(from)), executor(by), counts(static_cast<size_t>(by.threads())) {}
+
+  void add(std::string_view part) {
+    while (!part.empty()) {
+      // What is pending grows to a block, and is counted; text that is large is counted where it lies.
+      if (pending.empty()) {
+        const size_t cut = safe_cut(part);
+        count(part.substr(0, cut));
+        part.remove_prefix(cut);
+        if (part.size() < kBlock || cut == 0) {
+          pending = part;
+          return;
+        }
+      } else {
+        const size_t taken = std::min(part.size(), std::max(kBlock, 2 * pending.size()) - pending.size());
+        pending.append(part.substr(0, taken));
+        part.remove_prefix(taken);
+        if (pending.size() < kBlock) return;
+        const size_t cut = options.pretokenizer.last_safe_cut(pending);
+        count(std::string_view(pending).substr(0, cut));
+        pending.erase(0, cut);
+      }
+    }
+  }
+
+  // How much of a text to count now, at most a block where that is possible.
+  size_t safe_cut(std::string_view text) const {
+    if (text.size() < kBlock) return 0;
+    for (size_t size = kBlock; size < text.size(); size *= 2) {
+      if (const size_t cut = options.pretokenizer.last_safe_cut(text.substr(0, size))) return cut;
+    }
+    return options.pretokenizer.last_safe_cut(text);
+  }
+
+  void count(std::string_view text) {
+    if (text.empty()) return;
+    std::vector<std::string_view> chunks;
+    const size_t size = text.size();
+    while (!text.empty()) {
+      size_t cut = text.size() <= kChunk ? 0 : options.pretokenizer.last_safe_cut(text.substr(0, kChunk));
+      if (cut == 0) cut = text.size() <= kChunk ? text.size() : first_cut(text);
+      chunks.push_back(text.substr(0, cut));
+      text.remove_prefix(cut);
+    }
+    parallel_for(executor, std::ssize(chunks), 1, [&](int64_t begin, int64_t, int worker) {
+      counts[static_cast<size_t>(worker)].count(options.pretokenizer, chunks[static_cast<size_t>(begin)]);
+    });
+    since_look += size;
+    if (since_look / kLookEvery >= static_cast<size_t>(options.most_pieces)) look();
+  }
+
+  // Where a chunk that holds no cut may end.
+  size_t first_cut(std::string_view text) const {
+    for (size_t size = 2 * kChunk; size < text.size(); size *= 2) {
+      if (const size_t cut = options.pretokenizer.last_safe_cut(text.substr(0, size))) return cut;
+    }
+    return text.size();
+  }
+
+  void gather() {
+    for (size_t worker = 1; worker < counts.size(); ++worker) {
+      counts[0].add(counts[worker]);
+      counts[worker] = PieceCounts();
+    }
+  }
+
+  void look() {
+    since_look = 0;
+    gather();
+    const auto most = static_cast<size_t>(options.most_pieces);
+    if (counts[0].size() <= 2 * most) return;
+    const size_t before = counts[0].size();
+    for (int64_t times = 2; counts[0].size() > most; ++times) counts[0].keep_at_least(times);
+    forgotten += static_cast<int64_t>(before - counts[0].size());
+  }
+
+  void end_document() {
+    count(pending);
+    pending.clear();
+  }
+
+  std::vector<Merge> train(const ByteIds& byte_ids) {
+    end_document();
+    gather();
+    size_t symbols = 1;
+    counts[0].each([&](std::string_view piece, int64_t) { symbols += piece.size() + 1; });
+    check_use(symbols < UINT32_MAX, "bpe: {} bytes of distinct pieces, at most {} fit; train on less text",
+              symbols, UINT32_MAX);
+    PairMerger pairs(options.min_count, symbols, 256 + static_cast<size_t>(options.merges));
+    counts[0].each([&](std::string_view piece, int64_t times) { pairs.add_word(piece, byte_ids, times); });
+    counts[0] = PieceCounts();
+    pairs.count_pairs();
+    return learn(pairs, byte_ids);
+  }
+
+  std::vector<Merge> learn(PairMerger& pairs, const ByteIds& byte_ids) const {
+    std::vector<std::string> tokens(256);
+    for (size_t byte = 0; byte < 256; ++byte) {
+      tokens[static_cast<size_t>(byte_ids[byte])] = std::string(1, static_cast<char>(byte));
+    }
+    std::unordered_set<std::string> taken(tokens.begin(), tokens.end());
+    std::vector<Merge> merges;
+    while (std::ssize(merges) < options.merges) {
+      const PairMerger::Top top = pairs.pop();
+      if (top.count == 0) break;
+      std::string bytes = tokens[static_cast<size_t>(top.left)] + tokens[static_cast<size_t>(top.right)];
+      if (!taken.insert(bytes).second) continue;
+      const Merge merge{top.left, top.right, static_cast<int32_t>(tokens.size())};
+      tokens.push_back(std::move(bytes));
+      pairs.apply(merge);
+      merges.push_back(merge);
+    }
+    return merges;
+  }
+};
+
+BpeTrainer::BpeTrainer(BpeTrainOptions options, Executor& executor) {
+  check_use(options.merges >= 0 && options.merges <= INT32_MAX - 256, "bpe: {} merges are impossible",
+            options.merges);
+  check_use(options.min_count >= 1, "bpe: a minimum count of {} is impossible; at least 1",
+            options.min_count);
+  check_use(options.most_pieces >= 1, "bpe: {} pieces are too few", options.most_pieces);
+  impl_ = std::make_unique<Impl>(std::move(options), executor);
+}
+BpeTrainer::~BpeTrainer() = default;
+
+void BpeTrainer::add(std::string_view part) { impl_->add(part); }
+void BpeTrainer::end_document() { impl_->end_document(); }
+int64_t BpeTrainer::distinct_pieces() {
+  impl_->gather();
+  return static_cast<int64_t>(impl_->counts[0].size());
+}
+int64_t BpeTrainer::forgotten_pieces() { return impl_->forgotten; }
+std::vector<Merge> BpeTrainer::train(const ByteIds& byte_ids) { return impl_->train(byte_ids); }
+
 std::vector<Merge> train_merges(std::span<const std::string_view> texts, const ByteIds& byte_ids,
                                 int64_t count) {
-  return Trainer(byte_ids, texts).train(count);
+  SerialExecutor executor;
+  BpeTrainOptions options;
+  options.merges = count;
+  BpeTrainer trainer(std::move(options), executor);
+  for (const std::string_view text : texts) {
+    trainer.add(text);
+    trainer.end_document();
+  }
+  return trainer.train(byte_ids);
 }
 
 }  // namespace tril

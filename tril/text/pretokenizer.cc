@@ -1,138 +1,196 @@
 #include "tril/text/pretokenizer.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
-#include <array>
-#include <memory>
-
 #include "tril/base/error.h"
+#include "tril/text/pretokenizer_parts.h"
+#include "tril/text/unicode_classes.h"
 #include "tril/text/utf8.h"
 
 namespace tril {
 namespace {
 
-// White space as Unicode defines it. PCRE2's \s would also take U+180E, which other engines do not.
-#define TRIL_SPACE "\\x09-\\x0d\\x{85}\\p{Z}"
-// GPT-2's pattern
-//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// written so that nothing is tried twice: possessive repeats cannot overflow a stack.
-constexpr char kPattern[] =
-    "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^" TRIL_SPACE "\\p{L}\\p{N}]++|[" TRIL_SPACE
-    "]++\\z|[" TRIL_SPACE "]+(?![^" TRIL_SPACE "])|[" TRIL_SPACE "]";
-#undef TRIL_SPACE
+constexpr size_t kMostSteps = 16;
 
-const pcre2_code* pattern() {
-  static const pcre2_code* const code = [] {
-    int error = 0;
-    PCRE2_SIZE offset = 0;
-    pcre2_code* compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kPattern), PCRE2_ZERO_TERMINATED,
-                                         PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr);
-    check_use(compiled != nullptr,
-              "PCRE2 refuses the split pattern (error {} at {}); install a PCRE2 with Unicode", error,
-              offset);
-    pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);  // without it pcre2_match interprets: slower, the same
-    return compiled;
-  }();
-  return code;
-}
-
-class Matcher {
- public:
-  // The end of the piece that starts at `at`; text is valid UTF-8.
-  size_t piece_end(std::string_view text, size_t at) {
-    if (!match_) match_.reset(pcre2_match_data_create_from_pattern(pattern(), nullptr));
-    const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-    const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED;
-    int found = pcre2_match(pattern(), subject, text.size(), at, options, match_.get(), nullptr);
-    if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
-      found = pcre2_match(pattern(), subject, text.size(), at, options | PCRE2_NO_JIT, match_.get(), nullptr);
-    }
-    check_data(found > 0,
-               "text: PCRE2 cannot split it at byte {} (error {}); cut the text into shorter lines", at,
-               found);
-    return pcre2_get_ovector_pointer(match_.get())[1];
-  }
-
- private:
-  struct Free {
-    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-  };
-  std::unique_ptr<pcre2_match_data, Free> match_;
+struct KnownPattern {
+  std::string_view name, regex;
 };
+// By SplitPattern.
+constexpr std::array<KnownPattern, 8> kKnown = {{
+    {"gpt2", R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    {"cl100k",
+     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)"},
+    {"o200k",
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {"llama3",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {"qwen2",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {"digits", R"(\p{N})"},
+    {"none", ""},
+    {"own", ""},
+}};
 
-enum Class : uint8_t { kLetter, kNumber, kSpace, kOther, kNotAscii };
+const KnownPattern& known(SplitPattern pattern) { return kKnown[static_cast<size_t>(pattern)]; }
 
-constexpr std::array<Class, 256> kClasses = [] {
-  std::array<Class, 256> classes{};
-  for (int c = 0; c < 256; ++c) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    const bool space = (c >= 9 && c <= 13) || c == ' ';
-    classes[static_cast<size_t>(c)] = c >= 128               ? kNotAscii
-                                      : letter               ? kLetter
-                                      : c >= '0' && c <= '9' ? kNumber
-                                      : space                ? kSpace
-                                                             : kOther;
-  }
-  return classes;
-}();
-
-Class class_at(std::string_view text, size_t at) { return kClasses[static_cast<unsigned char>(text[at])]; }
-
-size_t contraction_length(std::string_view text, size_t at) {
-  if (text[at] != '\'' || at + 1 >= text.size()) return 0;
-  const char first = text[at + 1];
-  if (first == 's' || first == 'd' || first == 'm' || first == 't') return 2;
-  if (at + 2 >= text.size()) return 0;
-  const char second = text[at + 2];
-  const bool three = (first == 'l' && second == 'l') || ((first == 'v' || first == 'r') && second == 'e');
-  return three ? 3 : 0;
-}
-
-// What the pattern does where only ASCII decides; 0 where the pattern itself must be asked.
-size_t ascii_piece_end(std::string_view text, size_t at) {
-  if (const size_t length = contraction_length(text, at)) return at + length;
-  size_t end = at;
-  if (text[at] == ' ' && at + 1 < text.size() && class_at(text, at + 1) != kSpace) ++end;
-  const Class kind = class_at(text, end);
-  if (kind == kNotAscii) return 0;
-  while (end < text.size() && class_at(text, end) == kind) ++end;
-  if (end == text.size()) return end;
-  if (class_at(text, end) == kNotAscii) return 0;
-  // White space before a word leaves its last character to the word.
-  return kind == kSpace && end - at > 1 ? end - 1 : end;
-}
-
-void split_valid(std::string_view text, Matcher& matcher, FunctionRef<void(std::string_view)> piece) {
-  for (size_t at = 0; at < text.size();) {
-    size_t end = ascii_piece_end(text, at);
-    if (end == 0) end = matcher.piece_end(text, at);
-    piece(text.substr(at, end - at));
-    at = end;
+// Calls valid(part) or invalid(part) for the parts of a text, in order.
+template <class Valid, class Invalid>
+void by_validity(std::string_view text, Valid valid, Invalid invalid) {
+  while (!text.empty()) {
+    const size_t good = first_invalid_utf8(text).value_or(text.size());
+    if (good > 0) valid(text.substr(0, good));
+    size_t end = good;
+    while (end < text.size() && utf8_length(text, end) == 0) ++end;
+    if (end > good) invalid(text.substr(good, end - good));
+    text.remove_prefix(end);
   }
 }
 
 }  // namespace
 
-void split_pieces(std::string_view text, FunctionRef<void(std::string_view)> piece) {
-  Matcher matcher;
-  while (!text.empty()) {
-    const size_t valid = first_invalid_utf8(text).value_or(text.size());
-    split_valid(text.substr(0, valid), matcher, piece);
-    size_t end = valid;
-    while (end < text.size() && utf8_length(text, end) == 0) ++end;
-    if (end > valid) piece(text.substr(valid, end - valid));
-    text.remove_prefix(end);
+std::string_view split_pattern_name(SplitPattern pattern) { return known(pattern).name; }
+
+std::optional<SplitPattern> split_pattern_from_name(std::string_view name) {
+  const auto names = split_pattern_names();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return static_cast<SplitPattern>(i);
   }
+  return std::nullopt;
 }
 
-void split_pieces_by_pattern(std::string_view text, FunctionRef<void(std::string_view)> piece) {
-  Matcher matcher;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = matcher.piece_end(text, at);
-    piece(text.substr(at, end - at));
-    at = end;
+std::span<const std::string_view> split_pattern_names() {
+  static constexpr auto kNames = [] {
+    std::array<std::string_view, kKnown.size() - 1> names;
+    for (size_t i = 0; i < names.size(); ++i) names[i] = kKnown[i].name;
+    return names;
+  }();
+  return kNames;
+}
+
+std::string_view split_pattern_regex(SplitPattern pattern) { return known(pattern).regex; }
+
+void PieceSink::check_size(const char* end) const {
+  check_use(static_cast<size_t>(end - begin_) <= UINT32_MAX,
+            "text: a piece of {} bytes without a break; cut it below 4 GiB", end - begin_);
+}
+
+struct Pretokenizer::Impl {
+  std::vector<SplitStep> steps;
+  std::vector<std::unique_ptr<SplitRegex>> own;  // by step; null for known patterns
+
+  bool digits_next_to_gpt2(size_t step) const {
+    return step + 2 == steps.size() && steps[step].pattern == SplitPattern::kDigits &&
+           steps[step + 1].pattern == SplitPattern::kGpt2;
   }
+
+  void split(size_t step, std::string_view text, PieceSink& sink) const {
+    if (digits_next_to_gpt2(step)) return split_gpt2(text, true, sink);
+    if (step + 1 == steps.size()) {
+      if (steps[step].pattern == SplitPattern::kGpt2) return split_gpt2(text, false, sink);
+      if (own[step] == nullptr) return scan_pieces(steps[step].pattern, text, sink);
+      return cut(step, text, [&](const char* end) { sink.add(end); });
+    }
+    const char* begin = text.data();
+    cut(step, text, [&](const char* end) {
+      split(step + 1, std::string_view(begin, static_cast<size_t>(end - begin)), sink);
+      begin = end;
+    });
+  }
+
+  template <class Piece>
+  void cut(size_t step, std::string_view text, Piece piece) const {
+    if (own[step] == nullptr) {
+      const char* const end = text.data() + text.size();
+      for (const char* at = text.data(); at < end;) {
+        at = scan_piece(steps[step].pattern, at, end);
+        piece(at);
+      }
+      return;
+    }
+    by_validity(
+        text, [&](std::string_view part) { own[step]->split(part, piece); },
+        [&](std::string_view part) { piece(part.data() + part.size()); });
+  }
+};
+
+Pretokenizer::Pretokenizer(SplitPattern pattern) : Pretokenizer(std::vector<SplitStep>{{pattern, ""}}) {}
+
+Pretokenizer::Pretokenizer(std::vector<SplitStep> steps) {
+  check_use(steps.size() <= kMostSteps, "split: {} patterns one after another, at most {} are taken",
+            steps.size(), kMostSteps);
+  if (steps.empty()) steps.push_back({SplitPattern::kNone, ""});
+  auto impl = std::make_shared<Impl>();
+  for (const SplitStep& step : steps) {
+    const bool is_own = step.pattern == SplitPattern::kOwn;
+    impl->own.push_back(is_own ? std::make_unique<SplitRegex>(step.own) : nullptr);
+  }
+  impl->steps = std::move(steps);
+  impl_ = std::move(impl);
+}
+
+const std::vector<SplitStep>& Pretokenizer::steps() const { return impl_->steps; }
+
+std::string Pretokenizer::name() const {
+  std::string name;
+  for (const SplitStep& step : impl_->steps) {
+    if (!name.empty()) name += '+';
+    name += split_pattern_name(step.pattern);
+    if (step.pattern == SplitPattern::kOwn) name += '(' + step.own + ')';
+  }
+  return name;
+}
+
+void Pretokenizer::split(std::string_view text, FunctionRef<void(std::string_view)> piece) const {
+  split_batches(text, [&](const PieceBatch& batch) {
+    uint32_t begin = 0;
+    for (const uint32_t end : batch.ends) {
+      piece(std::string_view(batch.begin + begin, end - begin));
+      begin = end;
+    }
+  });
+}
+
+void Pretokenizer::split_batches(std::string_view text, FunctionRef<void(const PieceBatch&)> batch) const {
+  PieceSink sink(text.data(), batch);
+  impl_->split(0, text, sink);
+  sink.flush();
+}
+
+Pretokenizer Pretokenizer::as_regex() const {
+  std::vector<SplitStep> steps = impl_->steps;
+  for (SplitStep& step : steps) {
+    if (step.pattern == SplitPattern::kNone || step.pattern == SplitPattern::kOwn) continue;
+    step = {SplitPattern::kOwn, std::string(known(step.pattern).regex)};
+  }
+  return Pretokenizer(std::move(steps));
+}
+
+size_t Pretokenizer::last_safe_cut(std::string_view text) const {
+  bool words = false;  // a pattern that cuts between words, not numbers alone
+  for (const SplitStep& step : impl_->steps) {
+    if (step.pattern == SplitPattern::kNone || step.pattern == SplitPattern::kOwn) return 0;
+    words = words || step.pattern != SplitPattern::kDigits;
+  }
+  // Behind a letter or number and before white space or punctuation, but no apostrophe, all of these patterns
+  // cut, and none of them looks across. kDigits alone cuts behind each number.
+  const UnicodeTable& table = UnicodeTable::get();
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  CharClass right = CharClass::kInvalid;  // of the character at `at`
+  for (const char* at = end; at > begin;) {
+    const char* left = at - 1;
+    while (left > begin && at - left < 4 && (*left & 0xC0) == 0x80) --left;
+    const Character c = character_at(table, left, end);
+    const bool whole = c.kind != CharClass::kInvalid && left + c.length == at;
+    const bool number = whole && c.kind == CharClass::kNumber;
+    const bool word = whole && (c.kind == CharClass::kUpper || c.kind == CharClass::kLower ||
+                                c.kind == CharClass::kLetter || number);
+    if (!words && number && at < end) return static_cast<size_t>(at - begin);
+    if (words && word && (right == CharClass::kSpace || (right == CharClass::kOther && *at != '\''))) {
+      return static_cast<size_t>(at - begin);
+    }
+    right = whole ? c.kind : CharClass::kInvalid;
+    at = whole ? left : at - 1;
+  }
+  return 0;
 }
 
 }  // namespace tril

@@ -1,18 +1,80 @@
 // The first step of byte-level BPE: text is cut into pieces (words with the space before them, numbers,
-// punctuation, white space) by GPT-2's pattern; merges never cross a cut.
+// punctuation, white space); merges never cross a cut.
+//
+// A pre-tokenizer is one pattern, or several steps, each of which cuts the pieces of the one before further.
+// What a pattern does not match is a piece as well, so the pieces always make the text again. Known patterns
+// are cut by code of our own with the classes of Unicode 16; a pattern of the user's own runs in PCRE2.
+// Bytes that are not valid UTF-8 are pieces of their own, and text ends before them.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tril/base/function_ref.h"
 
 namespace tril {
 
-// Calls `piece` for each piece, in order; together they are the text. Bytes that are not valid UTF-8 become
-// pieces of their own. Thread-safe.
-void split_pieces(std::string_view text, FunctionRef<void(std::string_view)> piece);
+enum class SplitPattern : uint8_t {
+  kGpt2,    // GPT-2, r50k, p50k
+  kCl100k,  // cl100k as tiktoken has it: white space at the end of the text is one piece
+  kO200k,   // o200k
+  kLlama3,  // Llama-3: cl100k as published first
+  kQwen2,   // Llama-3's with digits one by one
+  kDigits,  // each \p{N} is a piece, what is between them too: a first step (SmolLM, StarCoder)
+  kNone,    // the whole text is one piece
+  kOwn      // a regular expression of the user's
+};
 
-// The same by the pattern alone, without the shortcut for ASCII; `text` must be valid UTF-8.
-void split_pieces_by_pattern(std::string_view text, FunctionRef<void(std::string_view)> piece);
+// "gpt2", "cl100k", "o200k", "llama3", "qwen2", "digits", "none", "own"
+std::string_view split_pattern_name(SplitPattern pattern);
+std::optional<SplitPattern> split_pattern_from_name(std::string_view name);
+std::span<const std::string_view> split_pattern_names();  // all but "own"
+// The regular expression as published; empty for kNone and kOwn.
+std::string_view split_pattern_regex(SplitPattern pattern);
+
+struct SplitStep {
+  SplitPattern pattern = SplitPattern::kGpt2;
+  std::string own;  // the expression of kOwn, in PCRE2's syntax
+  bool operator==(const SplitStep&) const = default;
+};
+
+// Pieces next to each other, many at a time: piece i is [ends[i-1], ends[i]) from `begin`.
+struct PieceBatch {
+  const char* begin = nullptr;
+  std::span<const uint32_t> ends;
+};
+
+// Cheap to copy. Const members may be called from several threads at once.
+class Pretokenizer {
+ public:
+  Pretokenizer(SplitPattern pattern = SplitPattern::kGpt2);  // NOLINT: a pattern is a pre-tokenizer
+  // Throws kUse for an expression that PCRE2 refuses, with its reason and place, and for more than 16 steps.
+  explicit Pretokenizer(std::vector<SplitStep> steps);
+
+  const std::vector<SplitStep>& steps() const;
+  // "gpt2", "digits+gpt2"; an own pattern as "own(...)". Equal names split equally.
+  std::string name() const;
+
+  // Calls `piece` for each piece, in order. Throws kData where an own pattern needs too much to match, kUse
+  // for a piece of 4 GiB.
+  void split(std::string_view text, FunctionRef<void(std::string_view)> piece) const;
+  // The same, faster.
+  void split_batches(std::string_view text, FunctionRef<void(const PieceBatch&)> batch) const;
+  // The same patterns in PCRE2, whose Unicode may be older: what tests compare with.
+  Pretokenizer as_regex() const;
+
+  // The largest place, at least 1, at which the text may be cut so that both parts are split as the whole
+  // would be, whatever follows it; 0 if there is none. Own patterns and kNone cannot be cut.
+  size_t last_safe_cut(std::string_view text) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
 
 }  // namespace tril

@@ -1,7 +1,10 @@
 #include "tril/text/tokenizer.h"
 
+#include <optional>
+
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
+#include "tril/text/bpe_train.h"
 #include "tril/text/byte_alphabet.h"
 #include "tril/text/hash.h"
 #include "tril/text/tokenizer_parts.h"
@@ -27,11 +30,11 @@ struct Tokenizer::Impl {
   TokenizerParts parts;
   int32_t end_of_text = -1;
   ByteIds byte_ids{};                   // kByte, kBpe
-  MergeTable merges;                    // kBpe
+  std::optional<BpeModel> bpe;          // kBpe
   std::vector<int32_t> code_point_ids;  // kCharacter: -1 where there is none
   std::vector<bool> special;            // by id
 
-  explicit Impl(TokenizerParts from) : parts(std::move(from)), merges(parts.merges) {
+  explicit Impl(TokenizerParts from) : parts(std::move(from)) {
     special.resize(parts.tokens.size());
     for (const SpecialToken& token : parts.specials) {
       special[static_cast<size_t>(token.id)] = true;
@@ -40,6 +43,7 @@ struct Tokenizer::Impl {
     for (size_t id = 0; id < parts.tokens.size(); ++id) {
       if (!special[id]) index(parts.tokens[id], static_cast<int32_t>(id));
     }
+    if (parts.kind == Kind::kBpe) bpe.emplace(parts.tokens, byte_ids, parts.merges);
   }
 
   void index(std::string_view token, int32_t id) {
@@ -155,7 +159,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   switch (kind()) {
     case Kind::kBpe:
       out.reserve(text.size() / 3);
-      encode_bpe(text, impl_->byte_ids, impl_->merges, out);
+      impl_->bpe->encode(text, out);
       break;
     case Kind::kCharacter:
       out.reserve(text.size());

@@ -53,6 +53,21 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
         at += 8;
         continue;
       }
+      // The common letters beyond ASCII: two bytes, and three that are neither overlong nor surrogates.
+      while (at + 8 <= text.size()) {
+        uint32_t four = 0;
+        std::memcpy(&four, text.data() + at, 4);
+        if ((four & 0x80) == 0) {
+          at += 1;
+        } else if ((four & 0xC0E0) == 0x80C0 && (four & 0x1E) != 0) {
+          at += 2;
+        } else if ((four & 0xC0C0F0) == 0x8080E0 && (four & 0x200F) != 0 && (four & 0x200F) != 0x200D) {
+          at += 3;
+        } else {
+          break;
+        }
+        if ((four & 0x8080) == 0 && (at & 7) == 0) break;  // ASCII again
+      }
     }
     const int length = utf8_length(text, at);
     if (length == 0) return at;
