@@ -47,7 +47,7 @@ TEST(Permutation, OfMoreThanAnyListCouldHold) {
 
 // Over many keys, each order of few elements is about as likely as another.
 TEST(Permutation, EveryOrderIsAsLikely) {
-  constexpr int kEach = 200;
+  constexpr int kEach = 100;
   for (const auto& [size, orders] : {std::pair(2, 2), {3, 6}, {4, 24}, {5, 120}, {6, 720}}) {
     std::map<std::vector<int64_t>, int> seen;
     for (int key = 0; key < kEach * orders; ++key)

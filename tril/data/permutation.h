@@ -9,8 +9,8 @@ namespace tril {
 // The generalised Feistel cipher of Black and Rogaway, "Ciphers with arbitrary finite domains" (CT-RSA 2002):
 // i is a pair of numbers below a and below b, where a b is little more than `size`; a round adds a random
 // function of one half to the other, and what falls outside `size` goes through again (cycle walking). The
-// random function is Philox4x32-10; sixteen rounds, since with eight some orders of 5 or 6 elements come up a
-// third more often than others.
+// random function is Philox4x32-10. Sixteen rounds: with eight, some orders of six elements come up a third
+// more often than others.
 class Permutation {
  public:
   // Each key gives another order. Throws kUse unless 1 <= size <= 2^62.
