@@ -14,10 +14,10 @@ class TrainMix : public TrainRunTest {
   }
 
   static std::vector<std::string> words(const std::string& out, const std::vector<std::string>& more) {
-    std::vector<std::string> all = {"train",        "text.txt", "other.txt", "--steps",   "12",
-                                    "--save-every", "4",        "--layers",  "1",         "--channels",
-                                    "16",           "--heads",  "2",         "--context", "16",
-                                    "--batch",      "4",        "--out",     out};
+    std::vector<std::string> all = {"train", "text.txt", "other.txt", "--steps",   "12", "--save-every",
+                                    "1",     "--keep",   "12",        "--layers",  "1",  "--channels",
+                                    "16",    "--heads",  "2",         "--context", "16", "--batch",
+                                    "4",     "--out",    out};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -25,7 +25,8 @@ class TrainMix : public TrainRunTest {
   // As if stopped after step 5.
   void cut(const std::string& out) {
     for (int step = 6; step <= 12; ++step)
-      std::filesystem::remove_all(directory_ / out / "steps" / fmt::format("{:08}", step));
+      std::filesystem::remove_all(directory_ / out / "steps" /
+                                  ((step < 10 ? "0000000" : "000000") + std::to_string(step)));
   }
 };
 
