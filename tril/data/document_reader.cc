@@ -17,6 +17,20 @@ constexpr int64_t kBlockTokens = 1 << 14;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+bool is_space(char32_t c) {
+  return (c >= 0x9 && c <= 0xD) || c == ' ' || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+// Whether the line break at `at`, within the text, stands alone before something like a letter.
+bool ends_line(std::string_view text, size_t at) {
+  size_t before = at - 1;
+  while (before > 0 && at - before < 4 && (static_cast<unsigned char>(text[before]) & 0xC0) == 0x80) --before;
+  const char32_t next = utf8_decode(text, at + 1);
+  return !is_space(utf8_decode(text, before)) && (next >= 0xC0 ? !is_space(next) : is_letter(text[at + 1]));
+}
+
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
 
 std::string name_of_path(const Path& path) {
@@ -69,7 +83,7 @@ void refuse_content(std::string_view start, const std::string& name) {
 size_t piece_end(std::string_view text, size_t want) {
   const size_t most = 2 * want;
   for (size_t at = want; (at = text.find('\n', at)) < most; ++at)
-    if (is_letter(text[at + 1])) return at + 1;
+    if (ends_line(text, at)) return at + 1;
   for (size_t at = want; (at = text.find(' ', at)) < most; ++at)
     if (is_letter(text[at - 1]) && is_letter(text[at + 1])) return at;
   size_t at = most;
