@@ -16,6 +16,7 @@ struct ShowArguments {
   std::string store;
   int64_t document = -1, batch = -1, rows = 4, context = 64;
   uint64_t seed = 1;
+  std::string sampling = "random";
   bool validation = false, document_mask = false, json = false;
 };
 
@@ -75,7 +76,11 @@ void show_batch(const ShowArguments& a, const TokenFile& side, const Tokenizer& 
   const int32_t separator = a.document_mask ? side.header().end_of_text : -1;
   check_use(!a.document_mask || separator >= 0,
             "--document-mask: no end-of-text token separates documents in this store");
-  WindowSampler sampler(side.tokens(), a.rows, a.context, a.seed, separator);
+  WindowSampler sampler({{side.tokens(), 1}}, {.batch = a.rows,
+                                               .time = a.context,
+                                               .seed = a.seed,
+                                               .end_of_text = separator,
+                                               .sampling = sampling_of(a.sampling)});
   const Batch& batch = sampler.sample(a.batch);
   for (int64_t n = 0; n < batch.rows(); ++n)
     check_data(batch.tokens[n] >= 0 && batch.tokens[n] < tokenizer.vocabulary() && batch.targets[n] >= 0 &&
@@ -113,6 +118,7 @@ int data_show_command(const Arguments& words) {
   line.count("--rows", a.rows, {1, 1 << 16}, "windows of the batch (4)");
   line.count("--context", a.context, {1, 1 << 20}, "tokens of a window (64)");
   line.seed("--seed", a.seed, "of the run (1)");
+  line.text("--sampling", a.sampling, "NAME", "random or epochs, as with this option of tril train (random)");
   line.flag("--document-mask", a.document_mask, "as with this option of tril train");
   line.flag("--validation", a.validation, "of the validation side (training)");
   line.flag("--json", a.json, "one JSON object");

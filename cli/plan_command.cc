@@ -65,7 +65,7 @@ Advice advise(const TrainRun& run, const Plan& plan) {
   advice.tokens_per_parameter = tokens / parameters;
   advice.worth = tokens;
   if (run.has_text) {
-    const auto text = static_cast<double>(run.corpus.train_tokens().size());
+    const auto text = static_cast<double>(run.corpus.train_size());
     advice.passes = tokens / text;
     advice.worth = effective_tokens(text, advice.passes);
   }
@@ -113,7 +113,7 @@ std::string advice_text(const TrainRun& run, const Advice& advice) {
     else
       text += fmt::format(
           "worth {:.1f} times; {} MB of such text would be read {:.0f} times",
-          advice.worth / static_cast<double>(run.corpus.train_tokens().size()),
+          advice.worth / static_cast<double>(run.corpus.train_size()),
           format_count(static_cast<int64_t>(
               std::ceil(static_cast<double>(run.corpus.train_bytes) * advice.passes / kGoodPasses * 1e-6))),
           kGoodPasses);

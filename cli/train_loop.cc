@@ -49,7 +49,7 @@ class Loop {
     StepReport report;
     while (!all_done() && !stopping()) {
       report = trainer_.step();
-      if (due(o_.eval_every, report.step) && !run_.corpus.validation_tokens().empty())
+      if (due(o_.eval_every, report.step) && run_.corpus.validation_size() > 0)
         report.validation = trainer_.evaluate();
       write_log(report);
       if (!arguments_.json) progress_.step(report);

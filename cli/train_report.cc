@@ -17,6 +17,25 @@ std::string program_and_data(const TrainArguments& arguments, const TrainRun& ru
   return command + " --out " + shell_quote(run.out.string());
 }
 
+struct SourceShare {
+  double part = 0;    // of the rows
+  double passes = 0;  // over its tokens, in the whole run
+};
+
+// Of a mixture's sources, in the order of arguments.data.
+std::vector<SourceShare> source_shares(const TrainRun& run, const Plan& plan) {
+  const Corpus& corpus = run.corpus;
+  double total = 0;
+  for (const int64_t weight : corpus.weights) total += static_cast<double>(weight);
+  const double tokens = static_cast<double>(run.options.steps) * static_cast<double>(plan.step_tokens);
+  std::vector<SourceShare> shares;
+  for (size_t s = 0; s < corpus.sources.size(); ++s) {
+    const double part = static_cast<double>(corpus.weights[s]) / total;
+    shares.push_back({part, part * tokens / static_cast<double>(corpus.sources[s].train_size())});
+  }
+  return shares;
+}
+
 }  // namespace
 
 Plan make_plan(const TrainArguments& arguments, const TrainRun& run) {
@@ -44,10 +63,12 @@ Json plan_json(const TrainArguments& arguments, const TrainRun& run, const Plan&
     line["documents"] = run.corpus.documents;
     line["train_bytes"] = run.corpus.train_bytes;
     line["validation_bytes"] = run.corpus.validation_bytes;
-    line["train_tokens"] = run.corpus.train_tokens().size();
-    line["validation_tokens"] = run.corpus.validation_tokens().size();
+    line["train_tokens"] = run.corpus.train_size();
+    line["validation_tokens"] = run.corpus.validation_size();
     line["tokenizer"] = run.tokenizer->kind_name();
   }
+  for (const SourceShare& share : source_shares(run, plan))
+    line["mixture"].push_back({{"part", share.part}, {"passes", share.passes}});
   line["vocabulary"] = run.config.vocabulary;
   line["parameters"] = plan.parameters;
   line["memory_bytes"] = {{"parameters", memory.parameters},   {"gradients", memory.gradients},
@@ -80,8 +101,7 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
   if (run.has_text) {
     line("data", fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
                              plural(corpus.documents), bytes(corpus.train_bytes + corpus.validation_bytes),
-                             format_count(static_cast<int64_t>(corpus.train_tokens().size())),
-                             format_count(static_cast<int64_t>(corpus.validation_tokens().size())),
+                             format_count(corpus.train_size()), format_count(corpus.validation_size()),
                              run.skipped_empty > 0 ? fmt::format("; {} empty file{} skipped",
                                                                  run.skipped_empty, plural(run.skipped_empty))
                                                    : ""));
@@ -101,12 +121,18 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
                    bytes(plan.memory.activations), bytes(plan.memory.scratch),
                    run.has_text ? " and text" : "", bytes(run.process_bytes)));
   const double passes = static_cast<double>(o.steps) * static_cast<double>(plan.step_tokens) /
-                        static_cast<double>(corpus.train_tokens().size());
+                        static_cast<double>(corpus.train_size());
   line("training",
        fmt::format("{} steps of {} tokens{}, learning rate {}{}; about {}", format_count(o.steps),
                    format_count(plan.step_tokens),
                    run.has_text ? fmt::format(" ({:.3g} passes over the data)", passes) : "", o.learning_rate,
                    o.optimizer == "adamw" ? "" : " of " + o.optimizer, format_duration(plan.seconds)));
+  for (size_t s = 0; const SourceShare& share : source_shares(run, plan)) {
+    line(s == 0 ? "mixture" : "",
+         fmt::format("{:.3g} % {}: {} tokens, {:.3g} passes", 100 * share.part, one_line(arguments.data[s]),
+                     format_count(corpus.sources[s].train_size()), share.passes));
+    ++s;
+  }
   line("machine", fmt::format("{} thread{}, {}, {:.0f} GFLOP/s peak, products by {} at {:.0f}",
                               arguments.threads, plural(arguments.threads), instruction_set(),
                               run.machine.fma_peak_gflops, matmul_engine(), run.machine.matmul_gflops));

@@ -88,8 +88,8 @@ Json make_identity(const TrainArguments& arguments, const TrainRun& run, const J
   identity["tokens"] = arguments.tokens;
   identity["hours"] = arguments.hours;
   identity["data"] = {{"fingerprint", run.corpus.fingerprint},
-                      {"train_tokens", run.corpus.train_tokens().size()},
-                      {"validation_tokens", run.corpus.validation_tokens().size()},
+                      {"train_tokens", run.corpus.train_size()},
+                      {"validation_tokens", run.corpus.validation_size()},
                       {"sources", arguments.data},
                       {"documents", run.corpus.documents},
                       {"text_bytes", run.corpus.train_bytes + run.corpus.validation_bytes},
@@ -117,7 +117,10 @@ void check_same_run(const TrainArguments& arguments, const TrainRun& run, const 
     const bool rate = difference.name == "learning-rate" || difference.name == "min-learning-rate" ||
                       difference.name == "schedule" || difference.name == "decay-fraction" ||
                       difference.name == "clip";
-    if (!arguments.resume || !(longer || rate))
+    // Epochs go on in their order, whatever the size of the steps.
+    const bool order_stays = (difference.name == "batch" || difference.name == "accumulate") &&
+                             run.options.sampling == "epochs" && before.sampling == "epochs";
+    if (!arguments.resume || !(longer || rate || order_stays))
       differ("--" + difference.name, difference.there, difference.here);
   }
   for (const char* name : {"tokens", "hours"}) {

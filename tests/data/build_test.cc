@@ -252,17 +252,24 @@ TEST(TokenStore, WideTokensAndViews) {
   const Path path = folder.path() / "train.tokens";
   const std::vector<int32_t> tokens = {0, 70'000, 5, 99'999, 1, 2, 3};
   ThreadPool pool(2);
+  const TokenFileHeader header{.token_bytes = 4, .vocabulary = 100'000, .end_of_text = 5, .tokenizer = "abc"};
+  TokenFileWriter::Kept kept;
   {
-    TokenFileWriter writer(
-        path, {.token_bytes = 4, .vocabulary = 100'000, .end_of_text = 5, .tokenizer = "abc"}, {});
+    TokenFileWriter writer(path, header, {});
     writer.append(std::span(tokens).first(3));
     writer.end_document();
     writer.append(tokens);
     writer.drop_document();
     writer.append(std::span(tokens).subspan(3));
     writer.end_document();
+    writer.sync();
+    kept = writer.kept();
     writer.finish(pool, 77);
   }
+  // A build that was killed before its other side was complete goes on from what it had kept.
+  const std::string finished = slurp(path);
+  TokenFileWriter(path, header, kept).finish(pool, 77);
+  EXPECT_EQ(slurp(path), finished);
   const TokenFile file(path);
   file.verify();
   EXPECT_EQ(all_of(file.tokens()), tokens);

@@ -1,4 +1,6 @@
 // Resume == never stopped, and any number of threads == one, bit for bit, dropout and accumulation included.
+#include <algorithm>
+
 #include "tests/support/compare.h"
 #include "tests/train/small_run.h"
 
@@ -23,8 +25,7 @@ struct WholeRun {
   double validation = 0;
 };
 
-WholeRun whole_run(const TrainOptions& o, int threads, int64_t steps) {
-  const Corpus corpus = small_corpus();
+WholeRun whole_run(const TrainOptions& o, int threads, int64_t steps, const Corpus& corpus = small_corpus()) {
   ThreadPool pool(threads);
   Trainer trainer(small_config(o), o, corpus, pool);
   WholeRun run;
@@ -53,9 +54,8 @@ TEST(Threads, TheSeedMatters) {
 
 // `before` and `after` steps with these numbers of threads, a checkpoint between them.
 WholeRun interrupted_run(const TrainOptions& o, int threads_before, int64_t before, int threads_after,
-                         int64_t after) {
+                         int64_t after, const Corpus& corpus = small_corpus()) {
   const testing::TemporaryFolder folder;
-  const Corpus corpus = small_corpus();
   WholeRun run;
   {
     ThreadPool pool(threads_before);
@@ -127,6 +127,69 @@ TEST(Resume, HoldsForEveryOptimizer) {
     testing::expect_same_bits("weights and state", stopped.state, straight.state);
     for (const auto& losses : all) EXPECT_NE(losses, straight.losses);
     all.push_back(straight.losses);
+  }
+}
+
+Corpus mixed_corpus() {
+  Corpus first = small_corpus(), second = small_corpus(17, 300, 100);
+  std::reverse(second.train.begin(), second.train.end());
+  first.fingerprint = "a", second.fingerprint = "b";
+  std::vector<Corpus> sources;
+  sources.push_back(std::move(first));
+  sources.push_back(std::move(second));
+  return mix_corpora(std::move(sources), {5, 3});
+}
+
+// Over several epochs of the smaller source.
+TEST(Resume, HoldsForEpochsAndMixtures) {
+  TrainOptions o = dropout_options();
+  std::vector<std::vector<double>> all;
+  for (const std::string sampling : {"random", "epochs"}) {
+    for (const bool mixed : {false, true}) {
+      o.sampling = sampling;
+      const Corpus corpus = mixed ? mixed_corpus() : small_corpus();
+      const WholeRun straight = whole_run(o, 1, 9, corpus);
+      EXPECT_EQ(whole_run(o, 2, 9, corpus).losses, straight.losses);
+      const WholeRun stopped = interrupted_run(o, 2, 4, 1, 5, corpus);
+      EXPECT_EQ(stopped.losses, straight.losses);
+      EXPECT_EQ(stopped.validation, straight.validation);
+      testing::expect_same_bits("weights and moments", stopped.state, straight.state);
+      for (const auto& losses : all) EXPECT_NE(losses, straight.losses);
+      all.push_back(straight.losses);
+    }
+  }
+}
+
+// Epochs go on in their order: the same rows, in sums of another order.
+TEST(Resume, EpochsGoOnWithStepsOfOtherBatches) {
+  TrainOptions wide = testing::small_options(), narrow = wide, odd = wide;
+  wide.batch = 8;
+  narrow.accumulate = 2;
+  odd.batch = 5;
+  for (const std::string sampling : {"epochs", "random"}) {
+    wide.sampling = narrow.sampling = odd.sampling = sampling;
+    const testing::TemporaryFolder folder;
+    const Corpus corpus = mixed_corpus();
+    SerialExecutor executor;
+    Trainer first(small_config(wide), wide, corpus, executor);
+    run_steps(first, 3);
+    first.save(folder.path(), "");
+    const Path checkpoint = find_checkpoint(folder.path()).value();
+    EXPECT_EQ(read_checkpoint_state(checkpoint).position.rows, 24);
+    Trainer second(small_config(odd), odd, corpus, executor);
+    if (sampling == "random") {
+      testing::expect_contains(testing::error_of(ErrorKind::kUse, [&] { second.resume(checkpoint); }),
+                               "3 steps of 8 rows");
+      continue;
+    }
+    second.resume(checkpoint);
+    run_steps(second, 1);
+    second.save(folder.path(), "");
+    EXPECT_EQ(read_checkpoint_state(find_checkpoint(folder.path()).value()).position.rows, 29);
+    Trainer third(small_config(narrow), narrow, corpus, executor);
+    third.resume(checkpoint);
+    const std::vector<double> expected = run_steps(first, 4), losses = run_steps(third, 4);
+    for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << i;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "tests/support/compare.h"
 #include "tests/train/small_run.h"
+#include "tril/train/training_data.h"
 
 namespace tril {
 namespace {
@@ -29,12 +30,21 @@ int64_t count_of(const std::vector<std::string>& lines, WarningKind kind) {
                        [&](const auto& line) { return line.starts_with(name_of(kind)); });
 }
 
+Corpus corpus_of(std::vector<int32_t> tokens) {
+  Corpus corpus;
+  corpus.train = std::move(tokens);
+  return corpus;
+}
+
 TEST(Entropy, OfTokens) {
-  EXPECT_EQ(unigram_entropy(std::vector<int32_t>{}, 9), kInfinity);
-  EXPECT_EQ(unigram_entropy(std::vector<int32_t>{3, 3, 3}, 9), 0);
-  EXPECT_NEAR(unigram_entropy(std::vector<int32_t>{0, 5, 0, 5, 9, -1}, 9), std::log(2.0), 1e-15);
-  EXPECT_NEAR(unigram_entropy(std::vector<int32_t>{1, 2, 2, 2}, 9),
-              0.25 * std::log(4.0) + 0.75 * std::log(4 / 3.0), 1e-15);
+  EXPECT_EQ(training_entropy(corpus_of({}), 9), kInfinity);
+  EXPECT_EQ(training_entropy(corpus_of({3, 3, 3}), 9), 0);
+  EXPECT_NEAR(training_entropy(corpus_of({0, 5, 0, 5, 9, -1}), 9), std::log(2.0), 1e-15);
+  const double expected = 0.25 * std::log(4.0) + 0.75 * std::log(4 / 3.0);
+  EXPECT_NEAR(training_entropy(corpus_of({1, 2, 2, 2}), 9), expected, 1e-15);
+  // As a mixture is read, whatever the sizes of its sources.
+  const Corpus mixed = mix_corpora({corpus_of({1, 1, 1, 1, 1, 1}), corpus_of({2, 2})}, {1, 3});
+  EXPECT_NEAR(training_entropy(mixed, 9), expected, 1e-12);
 }
 
 TEST(Watch, IsQuietInAGoodRun) {
@@ -96,7 +106,7 @@ TEST(Watch, LossAboveTheUnigramEntropy) {
   const std::vector<std::string> lines = told(trainer.take_warnings());
   ASSERT_EQ(lines.size(), 1u);
   expect_contains(lines[0], "above_unigram 104: ");
-  expect_contains(lines[0], fmt::format("is above {:.4f}", unigram_entropy(corpus.train, 17)));
+  expect_contains(lines[0], fmt::format("is above {:.4f}", training_entropy(corpus, 17)));
 }
 
 TEST(Watch, ValidationRisesWhileTrainingFalls) {

@@ -92,6 +92,18 @@ int64_t total_bytes(const std::vector<std::string_view>& pieces) {
 
 }  // namespace
 
+int64_t Corpus::train_size() const {
+  int64_t size = train_tokens().size();
+  for (const Corpus& source : sources) size += source.train_size();
+  return size;
+}
+
+int64_t Corpus::validation_size() const {
+  int64_t size = validation_tokens().size();
+  for (const Corpus& source : sources) size += source.validation_size();
+  return size;
+}
+
 std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty,
                                      const SourceOptions& options) {
   DocumentReader reader(find_sources(paths, options), options);
@@ -175,6 +187,23 @@ Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokeni
   check_enough(corpus, validation_fraction, context);
   corpus.fingerprint = token_fingerprint(corpus.train, corpus.validation);
   return corpus;
+}
+
+Corpus mix_corpora(std::vector<Corpus> corpora, std::vector<int64_t> weights) {
+  check_use(!corpora.empty() && corpora.size() == weights.size(), "a mixture of {} sources has {} weights",
+            corpora.size(), weights.size());
+  Corpus out;
+  for (size_t s = 0; s < corpora.size(); ++s) {
+    const Corpus& source = corpora[s];
+    out.train_bytes += source.train_bytes;
+    out.validation_bytes += source.validation_bytes;
+    out.documents += source.documents;
+    out.end_of_text = std::max(out.end_of_text, source.end_of_text);
+    out.fingerprint += fmt::format("{}{} x {}", s == 0 ? "" : " + ", weights[s], source.fingerprint);
+  }
+  out.sources = std::move(corpora);
+  out.weights = std::move(weights);
+  return out;
 }
 
 Corpus open_corpus(std::shared_ptr<const TokenStore> store, int64_t context) {

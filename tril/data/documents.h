@@ -22,19 +22,25 @@ struct Document {
 std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty = nullptr,
                                      const SourceOptions& options = {});
 
-// The tokens of a run: in memory, or those of a store.
+// The tokens of a run: in memory, those of a store, or a mixture of such.
 struct Corpus {
   std::vector<int32_t> train;  // empty with a store
   std::vector<int32_t> validation;
   std::shared_ptr<const TokenStore> store;
+  std::vector<Corpus> sources;   // of a mixture, which has no tokens of its own
+  std::vector<int64_t> weights;  // of the sources: rows of training are read in these proportions
   int64_t train_bytes = 0;
   int64_t validation_bytes = 0;
   int64_t documents = 0;
   int32_t end_of_text = -1;  // the token after each document, or -1: there is none
   std::string fingerprint;   // of the tokens: resume refuses other data
 
+  // Not of a mixture.
   TokenView train_tokens() const { return store ? store->train.tokens() : TokenView(train); }
   TokenView validation_tokens() const { return store ? store->validation.tokens() : TokenView(validation); }
+  // Tokens of all sources.
+  int64_t train_size() const;
+  int64_t validation_size() const;
 };
 
 // With fewer than kFewDocuments documents the last `validation_fraction` of each is for validation, cut at a
@@ -55,6 +61,9 @@ Corpus tokenize(std::span<const Document> documents, const Tokenizer& tokenizer,
 // The same of sources that may hold token ids, without the text in memory.
 Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokenizer, SourceOptions options,
                    double validation_fraction, int64_t context);
+// Corpora as one, whose training windows are read in these proportions; validation text is that of all, one
+// after another. The fingerprint is that of corpora and weights. Throws kUse unless each has a weight.
+Corpus mix_corpora(std::vector<Corpus> corpora, std::vector<int64_t> weights);
 // Of a store, whose tokens stay where they are; its split is what it was built with.
 Corpus open_corpus(std::shared_ptr<const TokenStore> store, int64_t context);
 

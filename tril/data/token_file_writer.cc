@@ -153,9 +153,6 @@ void TokenFileWriter::finish(Executor& executor, int64_t text_bytes) {
   const uint32_t counts_crc = crc32(std::as_bytes(std::span(counts)));
   file_->overwrite(0, bytes_of(token_store::format_header(header_, tokens_crc, documents_crc, counts_crc)));
   file_->sync();
-  ends_.reset();
-  std::error_code ignored;
-  std::filesystem::remove(ends_of(path_), ignored);
 }
 
 std::string token_fingerprint(const TokenView& train, const TokenView& validation,

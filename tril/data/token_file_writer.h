@@ -25,8 +25,8 @@ class TokenFileWriter {
   void drop_document();  // all that was appended since the last end
   Kept kept() const { return {tokens_, documents_, begin_}; }
   void sync();  // what was appended survives the machine
-  // Writes offsets, counts and header; the file is then complete. Throws kData for an id outside the
-  // vocabulary.
+  // Writes offsets, counts and header; the file is then complete. "<path>.ends" stays: until the other side
+  // is complete too, a killed build goes on from it. Throws kData for an id outside the vocabulary.
   void finish(Executor& executor, int64_t text_bytes);
 
  private:

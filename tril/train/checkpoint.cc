@@ -93,6 +93,7 @@ void write_optimizer(const Path& path, const Parameters& parameters, const Optim
 // file, and absent ones (of an older tril) stay as they are.
 template <class State, class Visit>
 void visit_numbers(State& state, Visit&& visit) {
+  visit("sampler_rows", state.position.rows);
   visit("best_save_step", state.best_save_step);
   visit("best_save_loss", state.best_save_loss);
   visit_watch_state(state.watch, visit);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tril/base/files.h"
+#include "tril/data/sampler.h"
 #include "tril/nn/parameter.h"
 #include "tril/train/optimizer.h"
 #include "tril/train/watch.h"
@@ -19,7 +20,8 @@
 namespace tril {
 
 struct CheckpointState {
-  int64_t step = 0;  // steps done
+  int64_t step = 0;              // steps done
+  SamplerPosition position{-1};  // of the next step's first row; -1: not kept, by an older tril
   WatchState watch;
   // The save with the lowest validation loss so far; -1: none was made at a step with a validation.
   int64_t best_save_step = -1;

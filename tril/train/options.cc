@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "tril/containers/json.h"
+#include "tril/data/sampler.h"
 #include "tril/nn/transformer_fields.h"
 
 namespace tril {
@@ -68,6 +69,8 @@ void visit_options(Options& o, Visit&& visit) {
   visit("ema", o.ema);
   visit("label-smoothing", o.label_smoothing);
   visit("z-loss", o.z_loss);
+  visit("sampling", o.sampling);
+  visit("mix", o.mix);
   visit("document-mask", o.document_mask);
   visit("val-fraction", o.val_fraction);
   visit("eval-every", o.eval_every);
@@ -212,6 +215,8 @@ void check_options(const TrainOptions& o) {
             "--val-fraction is {}; give a number from 0 to below 1", o.val_fraction);
   check_name("schedule", o.schedule, {"cosine", "linear", "constant", "wsd"});
   check_range("decay-fraction", o.decay_fraction, 0, 1, "a part of the steps, from 0 to 1");
+  sampling_of(o.sampling);  // throws for unknown names
+  if (!o.mix.empty()) parse_mixture(o.mix);
   check_name("optimizer", o.optimizer, {"adamw", "muon"});
   check_name("moments", o.moments, {"f32", "bf16"});
   check_use(o.ema >= 0 && o.ema < 1, "--ema is {}; give a number from 0 to below 1, such as 0.999", o.ema);

@@ -44,8 +44,10 @@ struct TrainOptions {
   std::string moments = "f32";      // how the optimizer's moments are stored; or "bf16"
   float ema = 0;                    // decay of the average of the weights, 0: none
   float label_smoothing = 0;
-  bool decay_all = false;      // weight decay on every parameter, as plain PyTorch AdamW does it
-  bool document_mask = false;  // tokens see their own document alone, and its positions start at 0
+  bool decay_all = false;           // weight decay on every parameter, as plain PyTorch AdamW does it
+  std::string sampling = "random";  // of windows of text; or "epochs": each once before any comes again
+  std::string mix;                  // weights of the sources, such as "0.7,0.3"; "": all their text is one
+  bool document_mask = false;       // tokens see their own document alone, and its positions start at 0
   double val_fraction = 0.1;
   int64_t eval_every = 0, eval_batches = 0, save_every = 0, sample_every = 0;  // 0: chosen
   float save_minutes = 10;           // of the clock, besides save_every; 0: by steps alone

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "tril/train/tensor_checks.h"
+#include "tril/train/training_data.h"
 
 namespace tril {
 namespace {
@@ -52,8 +53,7 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
       optimizer_(parameters_, options_),
       session_(model_, executor, options_.batch, config_.context, /*backward=*/true,
                checkpointing_of(options_)),
-      watch_(options_, corpus.store ? unigram_entropy(corpus.store->train.counts())
-                                    : unigram_entropy(corpus.train, config_.vocabulary)),
+      watch_(options_, training_entropy(corpus, config_.vocabulary)),
       validation_loss_(kInfinity),
       best_save_loss_(kInfinity) {
   parameters_.initialize(options_.seed, executor);
@@ -62,10 +62,14 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
   session_.context().seed = options_.seed;
   check_documents(options_, corpus_);
   const int32_t separator = options_.document_mask ? corpus_.end_of_text : -1;
-  if (!corpus_.train_tokens().empty())
-    sampler_.emplace(corpus_.train_tokens(), options_.batch, config_.context, options_.seed, separator);
-  if (!corpus_.validation_tokens().empty())
-    windows_.emplace(corpus_.validation_tokens(), options_.batch, config_.context, separator);
+  if (corpus_.train_size() > 0)
+    sampler_.emplace(training_sources(corpus_), WindowOptions{.batch = options_.batch,
+                                                              .time = config_.context,
+                                                              .seed = options_.seed,
+                                                              .end_of_text = separator,
+                                                              .sampling = sampling_of(options_.sampling)});
+  if (corpus_.validation_size() > 0)
+    windows_.emplace(validation_sources(corpus_), options_.batch, config_.context, separator);
 }
 
 double Trainer::accumulate(Batch batch, int64_t index, int64_t count, int64_t counted) {
@@ -82,7 +86,7 @@ StepReport Trainer::step() {
   const int64_t counted = count * options_.batch * config_.context;
   double loss_sum = 0;
   for (int64_t i = 0; i < count; ++i)
-    loss_sum += accumulate(sampler_->sample(steps_done_ * count + i), i, count, counted);
+    loss_sum += accumulate(sampler_->sample_at({position_.rows + i * options_.batch}), i, count, counted);
   StepReport report = finish_step(loss_sum, counted);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
@@ -120,9 +124,14 @@ StepReport Trainer::finish_step(double loss_sum, int64_t counted) {
   }
   find_dead_units();
   optimizer_.apply(executor_, steps_done_, report.gradient_norm, report.learning_rate);
-  report.step = ++steps_done_;
+  count_step(report);
   watch_.step(report.step, report.loss, report.gradient_norm);
   return report;
+}
+
+void Trainer::count_step(StepReport& report) {
+  report.step = ++steps_done_;
+  position_.rows += options_.accumulate * options_.batch;
 }
 
 void Trainer::skip_step(StepReport& report) {
@@ -143,7 +152,7 @@ void Trainer::skip_step(StepReport& report) {
          steps_done_ + 1, why, skip);
   }
   report.skipped = true;
-  report.step = ++steps_done_;
+  count_step(report);
   watch_.skipped(report.step, why);
 }
 
@@ -181,7 +190,7 @@ Evaluation Trainer::evaluate() {
   out.loss_nats = loss_sum / static_cast<double>(out.tokens);
   // Bytes of the tokens that were looked at, by the average of all validation text.
   const double bytes_per_token =
-      static_cast<double>(corpus_.validation_bytes) / static_cast<double>(corpus_.validation_tokens().size());
+      static_cast<double>(corpus_.validation_bytes) / static_cast<double>(corpus_.validation_size());
   if (bytes_per_token > 0) out.bits_per_byte = out.loss_nats / std::numbers::ln2 / bytes_per_token;
   validation_loss_ = out.loss_nats;
   watch_.validation(steps_done_, out.loss_nats);
@@ -194,9 +203,18 @@ bool Trainer::best_is_unsaved() const {
 
 void Trainer::resume(const Path& checkpoint_folder) {
   const CheckpointState state = read_checkpoint_state(checkpoint_folder);
+  const int64_t rows = checked_multiply(state.step, checked_multiply(options_.accumulate, options_.batch));
+  const SamplerPosition position = state.position.rows < 0 ? SamplerPosition{rows} : state.position;
+  check_use(
+      position.rows == rows || sampling_of(options_.sampling) == Sampling::kEpochs,
+      "trainer: {} steps of {} rows were done, now --batch {} times --accumulate {} is {}; random windows "
+      "go on with steps of the same size alone",
+      state.step, state.step > 0 ? position.rows / state.step : 0, options_.batch, options_.accumulate,
+      options_.batch * options_.accumulate);
   load_checkpoint(checkpoint_folder, parameters_, optimizer_);
   parameters_.zero_gradients();
   steps_done_ = state.step;
+  position_ = position;
   watch_.state = state.watch;
   validation_loss_ = kInfinity;
   best_save_step_ = state.best_save_step;
@@ -227,6 +245,7 @@ void Trainer::save(const Path& run, const std::string& options_json) {
   }
   const bool best = best_is_unsaved();
   CheckpointState state{.step = steps_done_,
+                        .position = position_,
                         .watch = watch_.state,
                         .best_save_step = best ? steps_done_ : best_save_step_,
                         .best_save_loss = best ? validation_loss_ : best_save_loss_,

@@ -46,8 +46,8 @@ class Trainer {
   // One optimizer step (accumulate micro-batches). When loss or gradients are not finite the step is not
   // applied: it is skipped, if no more than `max_skipped` in a row are; else kNumerics is thrown, with step,
   // first bad tensor and its statistics. Non-finite weights are thrown at once.
-  // Takes the batch of (seed, step): a resumed run reads the next one. Allocates nothing
-  // after the first.
+  // Takes the rows of text after those of all steps before: a resumed run reads the next ones. Allocates
+  // nothing after the first.
   StepReport step();
   // The mean loss over `eval_batches` batches of validation windows, evenly spread (0: all of them); the same
   // ones every time. With --ema of the averaged weights. Throws kUse without validation tokens. The first one
@@ -55,7 +55,7 @@ class Trainer {
   Evaluation evaluate();
   // As step(), with the caller's batches instead of the sampler's, each (B, T) of the options. The loss is
   // the mean over all counted targets of all of them; the batches' own `counted_targets` are not used.
-  // Throws kUse unless there are `accumulate` of them.
+  // Throws kUse unless there are `accumulate` of them. The sampler's rows of this step are passed over.
   StepReport step_on(std::span<const Batch> micro_batches);
 
   // The learning rate of the steps from here on, in place of the schedule's; nothing: the schedule's again.
@@ -72,7 +72,9 @@ class Trainer {
   std::vector<Warning> take_warnings() { return watch_.take_warnings(); }  // those since the last call
   // The validation of this step is lower than those of all saves.
   bool best_is_unsaved() const;
-  void resume(const Path& checkpoint_folder);  // sets steps_done too
+  // Sets steps_done too, and where the text is read on. Throws kUse if the windows are random and the steps
+  // were of another size: only epochs have an order that can be kept.
+  void resume(const Path& checkpoint_folder);
   // Starts from the weights of another model of the same shape. Throws kUse naming the first that differs.
   void start_from(const Parameters& weights);
   // Throws kNumerics, and writes nothing, if a weight is not finite.
@@ -89,6 +91,7 @@ class Trainer {
   // One micro-batch of a step: its share of the gradients. Returns its sum of losses.
   double accumulate(Batch batch, int64_t index, int64_t count, int64_t counted);
   StepReport finish_step(double loss_sum, int64_t counted);
+  void count_step(StepReport& report);
   void skip_step(StepReport& report);
   void find_dead_units();
   double evaluate_batch(const Batch& batch);
@@ -105,6 +108,7 @@ class Trainer {
   std::optional<SequentialWindows> windows_;
   std::optional<float> fixed_rate_;
   int64_t steps_done_ = 0;
+  SamplerPosition position_;
   Watch watch_;
   double validation_loss_;  // of the last evaluation
   int64_t best_save_step_ = -1;

@@ -21,13 +21,6 @@ void add_to_average(double& average, int64_t n, double x) {
 
 }  // namespace
 
-double unigram_entropy(std::span<const int32_t> tokens, int64_t vocabulary) {
-  std::vector<uint64_t> counts(static_cast<size_t>(vocabulary));
-  for (const int32_t token : tokens)
-    if (token >= 0 && token < vocabulary) ++counts[static_cast<size_t>(token)];
-  return unigram_entropy(counts);
-}
-
 double unigram_entropy(std::span<const uint64_t> counts) {
   uint64_t total = 0;
   for (const uint64_t count : counts) total += count;

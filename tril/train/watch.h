@@ -81,10 +81,8 @@ inline bool out_of_patience(const TrainOptions& options, const WatchState& state
   return options.patience > 0 && state.validations_since_best >= options.patience;
 }
 
-// -sum p ln p over the frequencies p of the tokens, nats: the loss of guessing by frequency alone. Infinite
-// without tokens; ids outside [0, vocabulary) are left out.
-double unigram_entropy(std::span<const int32_t> tokens, int64_t vocabulary);
-// The same from how often each id occurs.
+// -sum p ln p over the frequencies p of the tokens, nats, from how often each id occurs: the loss of guessing
+// by frequency alone. Infinite without tokens.
 double unigram_entropy(std::span<const uint64_t> counts);
 
 class Watch {
