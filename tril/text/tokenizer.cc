@@ -132,11 +132,10 @@ struct Tokenizer::Impl {
     encode_stretch(text.substr(at), at == 0, out);
   }
 
-  std::vector<int32_t> encode(const SpecialFinder& finder, std::string_view text) const {
-    std::vector<int32_t> out;
-    out.reserve(text.size() / (parts.kind == Kind::kBpe || parts.kind == Kind::kSentencePiece ? 3 : 1));
+  void encode(const SpecialFinder& finder, std::string_view text, std::vector<int32_t>& out) const {
+    if (out.empty())
+      out.reserve(text.size() / (parts.kind == Kind::kBpe || parts.kind == Kind::kSentencePiece ? 3 : 1));
     encode_between(finder, text, out);
-    return out;
   }
 };
 
@@ -234,7 +233,13 @@ bool Tokenizer::is_defined(int32_t id) const {
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
-  return impl_->encode(impl_->plain_specials, text);
+  std::vector<int32_t> out;
+  encode(text, out);
+  return out;
+}
+
+void Tokenizer::encode(std::string_view text, std::vector<int32_t>& out) const {
+  impl_->encode(impl_->plain_specials, text, out);
 }
 
 std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view text,
@@ -247,11 +252,15 @@ std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view text,
   const SpecialFinder finder(specials(), [&](const SpecialToken& token) {
     return !token.control || std::find(allowed.begin(), allowed.end(), token.content) != allowed.end();
   });
-  return impl_->encode(finder, text);
+  std::vector<int32_t> out;
+  impl_->encode(finder, text, out);
+  return out;
 }
 
 std::vector<int32_t> Tokenizer::encode_with_specials(std::string_view text) const {
-  return impl_->encode(SpecialFinder(specials(), [](const SpecialToken&) { return true; }), text);
+  std::vector<int32_t> out;
+  impl_->encode(SpecialFinder(specials(), [](const SpecialToken&) { return true; }), text, out);
+  return out;
 }
 
 int64_t Tokenizer::count_specials(std::string_view text) const {

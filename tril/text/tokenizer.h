@@ -88,6 +88,7 @@ class Tokenizer {
   // Control tokens in the text are ordinary text. Throws kData naming the first character that has no id
   // (character tokenizer) and its byte offset; `text` must be valid UTF-8 for the character tokenizer.
   std::vector<int32_t> encode(std::string_view text) const;
+  void encode(std::string_view text, std::vector<int32_t>& out) const;  // appends; memory is used again
   // The same, but `allowed` control tokens, by their content, become their ids wherever they stand: the
   // leftmost first, of those that start there the longest. Throws kUse naming one that does not exist.
   std::vector<int32_t> encode_with_specials(std::string_view text,
