@@ -115,6 +115,8 @@ TEST(TextLoss, RefusesWhatTheModelCannotDo) {
                         [&] { TextLoss(m.model, executor, {.context = 9}); });
   testing::expect_error(ErrorKind::kUse, {"stride of 5", "context of 4"},
                         [&] { TextLoss(m.model, executor, {.context = 4, .stride = 5}); });
+  testing::expect_error(ErrorKind::kUse, {"batch of 1000000", "1 to 8192"},
+                        [&] { TextLoss(m.model, executor, {.batch = 1'000'000}); });
   TextLoss loss(m.model, executor);
   loss.add(std::vector<int32_t>{1, 2, 99});
   loss.end_document();

@@ -7,6 +7,9 @@
 namespace tril {
 namespace {
 
+// More at a time is no faster.
+constexpr int64_t kMostTokens = int64_t{1} << 16;
+
 TextLossOptions resolved(TextLossOptions o, const TransformerConfig& config) {
   if (o.context == 0) o.context = config.context;
   check_use(o.context >= 1 && o.context <= config.context,
@@ -16,7 +19,9 @@ TextLossOptions resolved(TextLossOptions o, const TransformerConfig& config) {
   check_use(o.stride >= 1 && o.stride <= o.context,
             "evaluation: a stride of {} tokens; give one from 1 to the context of {}", o.stride, o.context);
   if (o.batch == 0) o.batch = std::max<int64_t>(4096 / o.context, 1);
-  check_use(o.batch >= 1, "evaluation: a batch of {} windows; give at least 1", o.batch);
+  check_use(o.batch >= 1 && o.batch <= std::max<int64_t>(kMostTokens / o.context, 1),
+            "evaluation: a batch of {} windows of {} tokens; give 1 to {}", o.batch, o.context,
+            std::max<int64_t>(kMostTokens / o.context, 1));
   return o;
 }
 
