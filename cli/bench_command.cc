@@ -11,6 +11,7 @@
 #include "tril/base/error.h"
 #include "tril/containers/json.h"
 #include "tril/kernels/machine.h"
+#include "tril/text/bpe.h"
 
 namespace tril::cli {
 namespace {
@@ -96,7 +97,7 @@ int bench_command(const Arguments& words) {
   line.text("--preset", options.preset, "NAME", "sizes of matmul and step (char-4x128)");
   line.text("--arch", options.arch, "NAME", "architecture of step: gpt, llama or classic (the preset's)");
   line.text("--tokenizer", options.tokenizer, "FILE", "of tokenizer, instead of one trained on the files");
-  line.count("--vocab", options.vocabulary, {257, 1 << 21}, "ids of the one that is trained (8000)");
+  line.count("--vocab", options.vocabulary, {257, kMostBpeIds}, "ids of the one that is trained (8000)");
   line.number("--seconds", options.seconds, {0.001, 3600}, "time for each measurement (2)");
   line.threads(threads);
   line.flag("--json", options.json, "one JSON object a line");

@@ -6,6 +6,7 @@
 #include "cli/bench.h"
 #include "tril/base/error.h"
 #include "tril/base/files.h"
+#include "tril/text/bpe_train.h"
 #include "tril/text/tokenizer.h"
 
 namespace tril::cli {
@@ -30,7 +31,7 @@ class TemporaryFile {
 
 }  // namespace
 
-void bench_tokenizer(const BenchOptions& options, Executor&) {
+void bench_tokenizer(const BenchOptions& options, Executor& executor) {
   std::vector<MappedFile> files;
   std::vector<std::string_view> texts;
   double megabytes = 0;
@@ -45,10 +46,17 @@ void bench_tokenizer(const BenchOptions& options, Executor&) {
   Path path(options.tokenizer);
   if (options.tokenizer.empty()) {
     const double start = now();
-    const Tokenizer tokenizer = Tokenizer::train_bpe(texts, options.vocabulary);
+    const Tokenizer tokenizer =
+        Tokenizer::train_bpe({.vocabulary = options.vocabulary}, executor, [&](BpeTrainer& trainer) {
+          for (const std::string_view text : texts) {
+            trainer.add(text);
+            trainer.end_document();
+          }
+        });
     table.row({{"file", "all"},
                {"mb", megabytes},
                {"vocabulary", tokenizer.vocabulary()},
+               {"threads", executor.threads()},
                {"train_mb_per_s", megabytes / (now() - start)}});
     tokenizer.save(trained.path());
     path = trained.path();

@@ -11,6 +11,7 @@
 #include "tril/base/error.h"
 #include "tril/base/parallel.h"
 #include "tril/data/build.h"
+#include "tril/text/bpe.h"
 #include "tril/train/defaults.h"
 
 namespace tril::cli {
@@ -122,7 +123,7 @@ bool parse(const Arguments& words, BuildArguments& a) {
   line.positionals("SOURCE", a.sources, "files, folders, or - for standard input");
   line.text("--out", a.out, "STORE", "folder to make");
   line.text("--tokenizer", a.tokenizer, "KIND", "bpe, char, byte, or the file of a tokenizer (bpe)");
-  line.count("--vocab", a.vocab, {258, 10'000'000}, "ids of a bpe tokenizer (by the size of the text)");
+  line.count("--vocab", a.vocab, {258, kMostBpeIds}, "ids of a bpe tokenizer (by the size of the text)");
   line.number("--val-fraction", a.validation_fraction, {0, 0.9},
               "part of the text kept for validation (0.1)");
   line.flag("--dedup", a.deduplicate, "leave out documents that are equal to an earlier one");

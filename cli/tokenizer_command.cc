@@ -6,6 +6,7 @@
 
 #include "cli/near_name.h"
 #include "tril/base/error.h"
+#include "tril/base/printable.h"
 
 namespace tril::cli {
 namespace {
@@ -58,8 +59,8 @@ int tokenizer_command(const Arguments& words) {
     if (word == part.name) return part.run({words.program, {words.words.begin() + 1, words.words.end()}});
     names.emplace_back(part.name);
   }
-  fail(ErrorKind::kUse, "tril tokenizer: unknown part '{}'{} (tril tokenizer --help lists all)", word,
-       suggestion(word, names));
+  fail(ErrorKind::kUse, "tril tokenizer: unknown part '{}'{} (tril tokenizer --help lists all)",
+       printable(word), suggestion(word, names));
 }
 
 }  // namespace tril::cli

@@ -8,8 +8,10 @@
 #include "cli/format.h"
 #include "cli/near_name.h"
 #include "cli/output.h"
+#include "cli/source_options.h"
 #include "cli/tokenizer_command.h"
 #include "tril/base/error.h"
+#include "tril/data/document_reader.h"
 #include "tril/text/bpe_train.h"
 #include "tril/text/split_patterns.h"
 #include "tril/text/tokenizer.h"
@@ -58,7 +60,7 @@ constexpr const char* kTrainExamples =
     "  tril tokenizer train book.txt --vocab 4096 --out tokenizer.json\n"
     "  tril tokenizer train texts/ --pattern llama3 --special \"<|endoftext|>,<|user|>\" --out "
     "tokenizer.json\n"
-    "  zcat huge.txt.gz | tril tokenizer train - --min-count 5 --out tokenizer.json";
+    "  tril tokenizer train wiki.jsonl.zst --min-count 5 --out tokenizer.json";
 
 std::vector<std::string> names_of(const std::string& list) {
   std::vector<std::string> names;
@@ -70,38 +72,18 @@ std::vector<std::string> names_of(const std::string& list) {
   return names;
 }
 
-// The text files of a folder and its folders, in the order of their names.
-std::vector<Path> texts_in(const Path& folder) {
-  std::vector<Path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-    if (entry.is_regular_file() && entry.path().extension() == ".txt") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  check_data(!files.empty(), "{}: no .txt file is in this folder; name files, or another folder",
-             folder.string());
-  return files;
-}
-
-// Bytes handed to the trainer, in blocks, so that a large file need not be in memory.
-int64_t feed(const std::string& name, BpeTrainer& trainer) {
-  if (name == "-") {
-    const std::string text = read_standard_input();
-    trainer.add(text);
-    trainer.end_document();
-    return std::ssize(text);
-  }
+// Documents handed to the trainer piece by piece, so that no file need be in memory. Returns bytes of text.
+int64_t feed(const std::vector<std::string>& names, const SourceOptions& reading, BpeTrainer& trainer) {
+  const std::vector<SourceFile> files = find_sources({names.begin(), names.end()}, reading);
+  for (const SourceFile& file : files)
+    check_use(!has_token_ids(file.format), "{}: holds token ids, not text to learn a tokenizer from",
+              one_line(file.path.string()));
+  DocumentReader reader(files, reading);
   int64_t bytes = 0;
-  const std::vector<Path> files =
-      std::filesystem::is_directory(name) ? texts_in(name) : std::vector<Path>{name};
-  for (const Path& path : files) {
-    const MappedFile file(path);
-    constexpr size_t kBlock = size_t{64} << 20;
-    for (std::string_view rest = file.text(); !rest.empty();
-         rest.remove_prefix(std::min(kBlock, rest.size()))) {
-      trainer.add(rest.substr(0, kBlock));
-      file.forget();
-    }
-    trainer.end_document();
-    bytes += std::ssize(file.text());
+  for (DocumentPiece piece; reader.next(piece);) {
+    trainer.add(piece.text);
+    bytes += std::ssize(piece.text);
+    if (piece.last) trainer.end_document();
   }
   return bytes;
 }
@@ -112,6 +94,7 @@ int tokenizer_train(const Arguments& words) {
   std::vector<std::string> files;
   std::string special, out;
   int64_t threads = 0;
+  SourceArguments reading;
   BpeRecipe recipe = {.vocabulary = 8192};
   CommandLine line("tokenizer train",
                    "Learns a byte-level BPE tokenizer from text files of any size. The result depends on the "
@@ -119,8 +102,8 @@ int tokenizer_train(const Arguments& words) {
                    "options alone, not on the number of threads.",
                    kTrainExamples);
   line.positionals("FILE", files,
-                   "text files, folders of .txt files, - for standard input; a file is a document");
-  line.count("--vocab", recipe.vocabulary, {257, 10'000'000},
+                   "files, folders, - for standard input: text, Markdown, JSON lines, each also .gz or .zst");
+  line.count("--vocab", recipe.vocabulary, {257, kMostBpeIds},
              "number of ids: bytes, merges, special tokens (8192)");
   line.count("--min-count", recipe.min_count, {2, INT32_MAX},
              "pairs that occur less often are not merged (2)");
@@ -129,6 +112,9 @@ int tokenizer_train(const Arguments& words) {
             fmt::format("how text is split first: {}, or a regular expression (gpt2)",
                         fmt::join(split_names(), ", ")));
   line.text("--out", out, "FILE", "tokenizer.json to write");
+  line.heading("Sources");
+  reading.add_to(line);
+  line.heading("Run");
   line.threads(threads);
   if (!line.parse(words)) return 0;
   check_use(!files.empty(),
@@ -137,11 +123,12 @@ int tokenizer_train(const Arguments& words) {
   refuse_file_of_model(out);
   if (line.given("--special")) recipe.specials = names_of(special);
 
+  const SourceOptions sources = reading.options();
   const auto start = std::chrono::steady_clock::now();
   ThreadPool pool(static_cast<int>(threads));
   int64_t bytes = 0, pieces = 0, forgotten = 0;
   const Tokenizer tokenizer = Tokenizer::train_bpe(recipe, pool, [&](BpeTrainer& trainer) {
-    for (const std::string& file : files) bytes += feed(file, trainer);
+    bytes = feed(files, sources, trainer);
     pieces = trainer.distinct_pieces();
     forgotten = trainer.forgotten_pieces();
   });

@@ -51,6 +51,23 @@ TEST_F(TokenizerCommand, TheSameTokenizerForAnyThreads) {
   EXPECT_EQ(read_file(dir_ / "t.json"), read_file(dir_ / "t3.json"));
 }
 
+TEST_F(TokenizerCommand, LearnsFromWhateverTextIsStoredIn) {
+  const std::string text = cli_testing::sample_text();
+  ASSERT_EQ(std::system(("gzip -c '" + (dir_ / "text.txt").string() + "' > '" +
+                         (dir_ / "packed.txt.gz").string() + "'")
+                            .c_str()),
+            0);
+  write_file(dir_ / "a.jsonl", Json{{"text", text}}.dump() + "\n");
+  std::filesystem::create_directories(dir_ / "folder" / "inner");
+  write_file(dir_ / "folder" / "inner" / "a.md", text);
+  for (const std::string from : {"packed.txt.gz", "a.jsonl", "folder", "-"}) {
+    const Result result = run({"train", from, "--vocab", "300", "--out", "other.json"}, text);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(read_file(dir_ / "t.json"), read_file(dir_ / "other.json")) << from;
+    std::filesystem::remove(dir_ / "other.json");
+  }
+}
+
 TEST_F(TokenizerCommand, TrainingHasItsOptions) {
   ASSERT_EQ(run({"train", "text.txt", "--vocab", "500", "--min-count", "20", "--special", "<|a|>,<|b|>",
                  "--pattern", "llama3", "--out", "u.json"})
@@ -90,6 +107,9 @@ TEST_F(TokenizerCommand, GoesThroughFormats) {
 
 TEST_F(TokenizerCommand, FaultsAreOneLine) {
   fails({"encod"}, 1, "did you mean encode");
+  fails({"enc\n\x1b[31m"}, 1, "unknown part");
+  fails({"train", "text.txt", "--vocab", "2097152", "--out", "x.json"}, 1, "2097151");
+  fails({"train", "ids.npy", "--out", "x.json"}, 1, "token ids");
   fails({"encode", "text.txt"}, 1, "--tokenizer FILE");
   fails({"encode", "--tokenizer", "absent.json", "text.txt"}, 2, "absent.json");
   fails({"export", "t.json", "--to", "llama2.c", "--out", "x.bin"}, 1, "SentencePiece");

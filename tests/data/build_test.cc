@@ -1,5 +1,7 @@
 #include "tril/data/build.h"
 
+#include <chrono>
+
 #include "tests/support/mutate.h"
 #include "tests/text/text_testing.h"
 #include "tril/containers/json.h"
@@ -224,6 +226,20 @@ TEST(TokenStore, LintFindsWhatIsOdd) {
   }
   const Tokenizer other = Tokenizer::bytes(false);
   message_of(ErrorKind::kUse, [&] { lint_store(store, other, one); });
+}
+
+TEST(TokenStore, LintOfManyBeginningsOfLiteralsIsQuick) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 1'000'000; ++i) text += "<|";
+  for (const size_t size : {38, 39}) text += "<|" + std::string(size, 'x') + "|>";
+  build({folder.write("a.txt", text)}, folder.path() / "store");
+  const TokenStore store(folder.path() / "store");
+  ThreadPool pool(1);
+  const auto start = std::chrono::steady_clock::now();
+  const LintReport r = lint_store(store, Tokenizer::load(store.tokenizer_path()), pool);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));  // to the end each: minutes
+  EXPECT_EQ(r.literals.count, 1);
 }
 
 TEST(TokenStore, ExportsAreReadBackAsTheSameTokens) {

@@ -23,6 +23,20 @@ ByteIds plain_ids() {
   return ids;
 }
 
+// By the calling thread alone and with GPT-2's pattern.
+std::vector<Merge> train_merges(std::span<const std::string_view> texts, const ByteIds& byte_ids,
+                                int64_t count) {
+  SerialExecutor executor;
+  BpeTrainOptions options;
+  options.merges = count;
+  BpeTrainer trainer(std::move(options), executor);
+  for (const std::string_view text : texts) {
+    trainer.add(text);
+    trainer.end_document();
+  }
+  return trainer.train(byte_ids);
+}
+
 BpeModel model_of(const std::vector<Merge>& merges) {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));

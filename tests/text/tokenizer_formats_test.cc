@@ -127,6 +127,19 @@ TEST(SentencePiece, MergesBecomeScoresWhereTheyCan) {
   }
 }
 
+TEST(SentencePiece, ATokenThatNoTextReachesKeepsItsSpelling) {
+  const TemporaryFolder folder;
+  TokenizerParts parts = small_sentencepiece();
+  parts.metaspace = true;
+  parts.tokens.push_back(" the");  // beside the token of U+2581 and "the"
+  parts.joinable.push_back(false);
+  parts.scores.push_back(-100);
+  const Tokenizer from_gguf = written_and_loaded(folder, "x.gguf", format_gguf_tokenizer(parts));
+  EXPECT_EQ(from_gguf.vocabulary(), std::ssize(parts.tokens));
+  from_gguf.export_to(folder.path() / "y.gguf", Format::kGguf);
+  expect_same(from_gguf, Tokenizer::load(folder.path() / "y.gguf"));
+}
+
 TEST(SentencePiece, JoinsTheHighestScoreFirstAndTheLeftmostAmongEquals) {
   const TemporaryFolder folder;
   TokenizerParts parts = small_sentencepiece();

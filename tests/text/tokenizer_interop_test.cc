@@ -4,6 +4,7 @@
 
 #include "tests/text/text_testing.h"
 #include "tril/text/bpe.h"
+#include "tril/text/split_patterns.h"
 #include "tril/text/tokenizer.h"
 #include "tril/text/utf8.h"
 
@@ -38,7 +39,7 @@ TEST(TokenizerInterop, WritesCases) {
 }
 
 // The ranks of a .tiktoken file as merges: each token's are the two parts that lower ranks leave of it.
-BpeModel model_of_ranks(const std::filesystem::path& path, SplitPattern pattern) {
+BpeModel model_of_ranks(const std::filesystem::path& path, const Pretokenizer& pretokenizer) {
   std::vector<std::string> tokens;
   std::map<std::string, int32_t> ids;
   std::ifstream in(path);
@@ -68,7 +69,7 @@ BpeModel model_of_ranks(const std::filesystem::path& path, SplitPattern pattern)
     }
     if (parts.size() == 2) merges.push_back({ids.at(parts[0]), ids.at(parts[1]), id});
   }
-  return BpeModel(tokens, byte_ids, merges, {pattern, true});
+  return BpeModel(tokens, byte_ids, merges, {pretokenizer, true});
 }
 
 TEST(TokenizerInterop, WritesCasesOfRanks) {
@@ -88,20 +89,20 @@ TEST(TokenizerInterop, WritesCasesOfRanks) {
     if (c < 0xD800 || c >= 0xE000) utf8_append(text, c);
   }
   for (const auto& [ranks, pattern] :
-       std::vector<std::pair<std::string, SplitPattern>>{{"r50k_base", SplitPattern::kGpt2},
-                                                         {"cl100k_base", SplitPattern::kCl100k},
-                                                         {"cl100k_base", SplitPattern::kO200k},
-                                                         {"cl100k_base", SplitPattern::kLlama3},
-                                                         {"cl100k_base", SplitPattern::kQwen2}}) {
-    const auto folder =
-        std::filesystem::path(out) / fmt::format("ranks-{}-{}", ranks, split_pattern_name(pattern));
+       std::vector<std::pair<std::string, std::string>>{{"r50k_base", "gpt2"},
+                                                        {"cl100k_base", "cl100k"},
+                                                        {"cl100k_base", "o200k"},
+                                                        {"cl100k_base", "llama3"},
+                                                        {"cl100k_base", "qwen2"}}) {
+    const auto folder = std::filesystem::path(out) / fmt::format("ranks-{}-{}", ranks, pattern);
+    const std::vector<std::string> splits = *splits_of_name(pattern);
     std::filesystem::create_directories(folder);
     const auto file = *testing::test_data() / "tokenizer" / (ranks + ".tiktoken");
     std::ofstream(folder / "ranks.txt") << file.string();
-    std::ofstream(folder / "pattern.txt") << split_pattern_regex(pattern);
+    std::ofstream(folder / "pattern.txt") << splits.front();
     std::ofstream(folder / "text.txt", std::ios::binary) << text;
     std::vector<int32_t> ids;
-    model_of_ranks(file, pattern).encode(text, ids);
+    model_of_ranks(file, pretokenizer_of(splits)).encode(text, ids);
     std::ofstream all(folder / "ids.txt");
     for (const int32_t id : ids) all << id << ' ';
   }

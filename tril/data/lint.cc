@@ -46,16 +46,16 @@ struct Counter {
   int64_t here = 0;
 };
 
+constexpr size_t kLongestLiteral = 40;  // of a control token's spelling, in bytes behind its "<|"
+
 void count_text(std::string_view text, int64_t document, LintReport& report) {
   Counter counters[] = {{&LintReport::replacement}, {&LintReport::control},  {&LintReport::invisible},
                         {&LintReport::private_use}, {&LintReport::literals}, {&LintReport::broken}};
   for (size_t at = 0; at < text.size();) {
     const auto byte = static_cast<unsigned char>(text[at]);
     if (byte >= 0x20 && byte < 0x7F) {
-      if (byte == '<' && text.substr(at, 2) == "<|") {
-        const size_t end = text.find("|>", at + 2);
-        counters[4].here += end != text.npos && end - at <= 40;
-      }
+      if (byte == '<' && text.substr(at, 2) == "<|")
+        counters[4].here += text.substr(at + 2, kLongestLiteral).find("|>") != text.npos;
       ++at;
       continue;
     }

@@ -20,6 +20,8 @@ struct Merge {
   bool operator==(const Merge&) const = default;
 };
 
+inline constexpr int32_t kMostBpeIds = (1 << 21) - 1;  // ids in merges are below it
+
 using ByteIds = std::array<int32_t, 256>;  // the id of each byte
 
 struct BpeOptions {
@@ -33,8 +35,8 @@ struct BpeOptions {
 // equals, until none merges; the time is linear in the text, but n log n for a piece of n bytes.
 class BpeModel {
  public:
-  // tokens[id] is the bytes of an id, empty for one that no text becomes. Throws kData for ids above 2^21 - 2
-  // or more than 2^22 - 2 merges.
+  // tokens[id] is the bytes of an id, empty for one that no text becomes. Throws kData for a merge with an
+  // id of kMostBpeIds or more, and for more than 2^22 - 2 merges.
   BpeModel(std::span<const std::string> tokens, const ByteIds& byte_ids, std::span<const Merge> merges,
            BpeOptions options = {});
   BpeModel(BpeModel&&) noexcept;

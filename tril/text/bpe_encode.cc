@@ -76,9 +76,9 @@ struct BpeEncoder::Impl {
 
   // Pieces are taken in groups: keys and hashes first, so that the lines of the cache are on their way.
   static constexpr size_t kGroup = 32, kRoom = 64;  // kRoom: ids of a piece that fit what waits
-  struct Prepared {
+  struct Prepared {  // of a piece that no memory takes, what an earlier piece left: nothing asks for it
     PieceKey key;
-    uint64_t hash;
+    uint64_t hash = 0;
   };
 
   const BpeModel::Impl& model;

@@ -10,7 +10,7 @@ namespace tril {
 
 Merger::Merger(const ByteIds& byte_ids, std::span<const Merge> merges) : byte_ids_(byte_ids) {
   constexpr size_t kMostMerges = (size_t{1} << kRankBits) - 1;
-  constexpr int32_t kMostIds = (1 << kIdBits) - 1;
+  static_assert(kMostBpeIds == (1 << kIdBits) - 1);
   check_data(merges.size() < kMostMerges, "bpe: {} merges; at most {} are supported", merges.size(),
              kMostMerges - 1);
   table_.assign(std::bit_ceil(2 * merges.size() + 2), kEmpty);
@@ -18,8 +18,8 @@ Merger::Merger(const ByteIds& byte_ids, std::span<const Merge> merges) : byte_id
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const Merge& merge = merges[rank];
     for (const int32_t id : {merge.left, merge.right, merge.result}) {
-      check_data(id >= 0 && id < kMostIds, "bpe: merge {} has the id {}; at most {} is supported", rank, id,
-                 kMostIds - 1);
+      check_data(id >= 0 && id < kMostBpeIds, "bpe: merge {} has the id {}; at most {} is supported", rank,
+                 id, kMostBpeIds - 1);
     }
     const uint64_t pair = pair_of(merge.left, merge.right);
     size_t slot = slot_of(pair);
@@ -31,7 +31,7 @@ Merger::Merger(const ByteIds& byte_ids, std::span<const Merge> merges) : byte_id
   byte_pairs_.resize(65536);
   for (size_t pair = 0; pair < byte_pairs_.size(); ++pair) {
     const int32_t left = byte_ids[pair >> 8], right = byte_ids[pair & 255];
-    const bool known = left >= 0 && right >= 0 && left < kMostIds && right < kMostIds;
+    const bool known = left >= 0 && right >= 0 && left < kMostBpeIds && right < kMostBpeIds;
     byte_pairs_[pair] = known ? rank(left, right) : kNone;
   }
 }

@@ -161,17 +161,4 @@ int64_t BpeTrainer::distinct_pieces() {
 int64_t BpeTrainer::forgotten_pieces() { return impl_->forgotten; }
 std::vector<Merge> BpeTrainer::train(const ByteIds& byte_ids) { return impl_->train(byte_ids); }
 
-std::vector<Merge> train_merges(std::span<const std::string_view> texts, const ByteIds& byte_ids,
-                                int64_t count) {
-  SerialExecutor executor;
-  BpeTrainOptions options;
-  options.merges = count;
-  BpeTrainer trainer(std::move(options), executor);
-  for (const std::string_view text : texts) {
-    trainer.add(text);
-    trainer.end_document();
-  }
-  return trainer.train(byte_ids);
-}
-
 }  // namespace tril

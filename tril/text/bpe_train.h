@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -48,9 +47,5 @@ class BpeTrainer {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// The same in one call, in the calling thread and with GPT-2's pattern.
-std::vector<Merge> train_merges(std::span<const std::string_view> texts, const ByteIds& byte_ids,
-                                int64_t count);
 
 }  // namespace tril

@@ -10,27 +10,6 @@ namespace {
 
 constexpr size_t kMostSteps = 16;
 
-struct KnownPattern {
-  std::string_view name, regex;
-};
-// By SplitPattern.
-constexpr std::array<KnownPattern, 8> kKnown = {{
-    {"gpt2", R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
-    {"cl100k",
-     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)"},
-    {"o200k",
-     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    {"llama3",
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    {"qwen2",
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    {"digits", R"(\p{N})"},
-    {"none", ""},
-    {"own", ""},
-}};
-
-const KnownPattern& known(SplitPattern pattern) { return kKnown[static_cast<size_t>(pattern)]; }
-
 // Calls valid(part) or invalid(part) for the parts of a text, in order.
 template <class Valid, class Invalid>
 void by_validity(std::string_view text, Valid valid, Invalid invalid) {
@@ -45,27 +24,6 @@ void by_validity(std::string_view text, Valid valid, Invalid invalid) {
 }
 
 }  // namespace
-
-std::string_view split_pattern_name(SplitPattern pattern) { return known(pattern).name; }
-
-std::optional<SplitPattern> split_pattern_from_name(std::string_view name) {
-  const auto names = split_pattern_names();
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return static_cast<SplitPattern>(i);
-  }
-  return std::nullopt;
-}
-
-std::span<const std::string_view> split_pattern_names() {
-  static constexpr auto kNames = [] {
-    std::array<std::string_view, kKnown.size() - 1> names;
-    for (size_t i = 0; i < names.size(); ++i) names[i] = kKnown[i].name;
-    return names;
-  }();
-  return kNames;
-}
-
-std::string_view split_pattern_regex(SplitPattern pattern) { return known(pattern).regex; }
 
 void PieceSink::check_size(const char* end) const {
   check_use(static_cast<size_t>(end - begin_) <= UINT32_MAX,
@@ -126,18 +84,6 @@ Pretokenizer::Pretokenizer(std::vector<SplitStep> steps) {
   impl_ = std::move(impl);
 }
 
-const std::vector<SplitStep>& Pretokenizer::steps() const { return impl_->steps; }
-
-std::string Pretokenizer::name() const {
-  std::string name;
-  for (const SplitStep& step : impl_->steps) {
-    if (!name.empty()) name += '+';
-    name += split_pattern_name(step.pattern);
-    if (step.pattern == SplitPattern::kOwn) name += '(' + step.own + ')';
-  }
-  return name;
-}
-
 void Pretokenizer::split(std::string_view text, FunctionRef<void(std::string_view)> piece) const {
   split_batches(text, [&](const PieceBatch& batch) {
     uint32_t begin = 0;
@@ -152,15 +98,6 @@ void Pretokenizer::split_batches(std::string_view text, FunctionRef<void(const P
   PieceSink sink(text.data(), batch);
   impl_->split(0, text, sink);
   sink.flush();
-}
-
-Pretokenizer Pretokenizer::as_regex() const {
-  std::vector<SplitStep> steps = impl_->steps;
-  for (SplitStep& step : steps) {
-    if (step.pattern == SplitPattern::kNone || step.pattern == SplitPattern::kOwn) continue;
-    step = {SplitPattern::kOwn, std::string(known(step.pattern).regex)};
-  }
-  return Pretokenizer(std::move(steps));
 }
 
 size_t Pretokenizer::last_safe_cut(std::string_view text) const {

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,13 +29,6 @@ enum class SplitPattern : uint8_t {
   kOwn      // a regular expression of the user's
 };
 
-// "gpt2", "cl100k", "o200k", "llama3", "qwen2", "digits", "none", "own"
-std::string_view split_pattern_name(SplitPattern pattern);
-std::optional<SplitPattern> split_pattern_from_name(std::string_view name);
-std::span<const std::string_view> split_pattern_names();  // all but "own"
-// The regular expression as published; empty for kNone and kOwn.
-std::string_view split_pattern_regex(SplitPattern pattern);
-
 struct SplitStep {
   SplitPattern pattern = SplitPattern::kGpt2;
   std::string own;  // the expression of kOwn, in PCRE2's syntax
@@ -56,18 +48,11 @@ class Pretokenizer {
   // Throws kUse for an expression that PCRE2 refuses, with its reason and place, and for more than 16 steps.
   explicit Pretokenizer(std::vector<SplitStep> steps);
 
-  const std::vector<SplitStep>& steps() const;
-  // "gpt2", "digits+gpt2"; an own pattern as "own(...)". Equal names split equally.
-  std::string name() const;
-
   // Calls `piece` for each piece, in order. Throws kData where an own pattern needs too much to match, kUse
   // for a piece of 4 GiB.
   void split(std::string_view text, FunctionRef<void(std::string_view)> piece) const;
   // The same, faster.
   void split_batches(std::string_view text, FunctionRef<void(const PieceBatch&)> batch) const;
-  // The same patterns in PCRE2, whose Unicode may be older: what tests compare with.
-  Pretokenizer as_regex() const;
-
   // The largest place, at least 1, at which the text may be cut so that both parts are split as the whole
   // would be, whatever follows it; 0 if there is none. Own patterns and kNone cannot be cut.
   size_t last_safe_cut(std::string_view text) const;

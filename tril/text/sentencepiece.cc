@@ -5,13 +5,13 @@
 #include <queue>
 
 #include "tril/base/error.h"
+#include "tril/text/token_names.h"
 #include "tril/text/tokenizer_parts.h"
 #include "tril/text/utf8.h"
 
 namespace tril {
 namespace {
 
-constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
 constexpr uint32_t kNone = UINT32_MAX;
 
 // A token that could only be made across "x ".
@@ -104,17 +104,14 @@ SentencePieceEncoder::SentencePieceEncoder(const TokenizerParts& parts) : parts_
 
 std::string SentencePieceEncoder::prepared(std::string_view text, bool first) const {
   std::string out;
-  const bool starts_with_space = text.starts_with(' ') || (parts_.metaspace && text.starts_with(kMetaspace));
+  const bool starts_with_space =
+      text.starts_with(' ') || (parts_.metaspace && text.starts_with(kMetaspaceCharacter));
   const bool prefix = parts_.prefix == SpacePrefix::kAlways ||
                       (parts_.prefix == SpacePrefix::kUnlessSpace && !starts_with_space) ||
                       (parts_.prefix == SpacePrefix::kFirstUnlessSpace && first && !starts_with_space);
   if (prefix) out += ' ';
   if (!parts_.metaspace) return out.append(text);
-  size_t at = 0;
-  for (size_t found; (found = text.find(kMetaspace, at)) != std::string_view::npos;
-       at = found + kMetaspace.size())
-    out.append(text.substr(at, found - at)).append(" ");
-  return out.append(text.substr(at));
+  return out.append(with_replaced(text, kMetaspaceCharacter, " "));
 }
 
 // Words seen before in this call, a bounded number of them.

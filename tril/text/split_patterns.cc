@@ -165,35 +165,6 @@ class SubsetCheck {
   std::string fault_;
 };
 
-// White space as Unicode defines it: PCRE2's \s would also take U+180E.
-constexpr std::string_view kSpaces = "\\x09-\\x0d\\x{85}\\p{Z}";
-
-std::string for_pcre2(std::string_view pattern) {
-  // $ is the end of each line; a run of spaces is tried once, not from each of its places.
-  if (pattern == "\\s+$") return fmt::format("(?:\\G|(?<![{0}]))[{0}]+(?m:$)", kSpaces);
-  std::string out;
-  bool in_class = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c != '\\' || i + 1 == pattern.size()) {
-      if (c == '[') in_class = true;
-      if (c == ']' && in_class) in_class = false;
-      out += c;
-      continue;
-    }
-    const char next = pattern[++i];
-    if (next == 's') {
-      out += in_class ? std::string(kSpaces) : fmt::format("[{}]", kSpaces);
-    } else if (next == 'S') {
-      out += fmt::format("[^{}]", kSpaces);
-    } else {
-      out += c;
-      out += next;
-    }
-  }
-  return out;
-}
-
 // Code of the pre-tokenizer's own, for the patterns that it knows; PCRE2 for others.
 SplitStep step_of(std::string_view pattern) {
   const std::pair<std::string_view, SplitPattern> known[] = {
@@ -202,7 +173,9 @@ SplitStep step_of(std::string_view pattern) {
       {kQwen2, SplitPattern::kQwen2},    {kDigitSplit, SplitPattern::kDigits}};
   for (const auto& [regex, name] : known)
     if (pattern == regex) return {name, ""};
-  return {SplitPattern::kOwn, for_pcre2(pattern)};
+  // $ is the end of each line; a run of spaces is tried once, not from each of its places.
+  if (pattern == "\\s+$") return {SplitPattern::kOwn, "(?:\\G|(?<!\\s))\\s+(?m:$)"};
+  return {SplitPattern::kOwn, std::string(pattern)};
 }
 
 }  // namespace

@@ -8,6 +8,14 @@
 
 namespace tril {
 
+std::string with_replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  size_t at = 0;
+  for (size_t found; (found = text.find(from, at)) != std::string_view::npos; at = found + from.size())
+    out.append(text.substr(at, found - at)).append(to);
+  return out.append(text.substr(at));
+}
+
 std::string byte_token_name(uint8_t byte) { return fmt::format("<0x{:02X}>", byte); }
 
 std::optional<uint8_t> byte_token_value(std::string_view name) {

@@ -249,8 +249,11 @@ std::string format_gguf_tokenizer(const TokenizerParts& parts) {
     types.push_back(bytes.empty() ? kUnused : kNormal);
     if (bytes.empty()) {
       tokens.push_back(fmt::format("[PAD{}]", id));
+    } else if (bpe) {
+      tokens.push_back(spell_bytes(bytes));
     } else {
-      tokens.push_back(bpe ? spell_bytes(bytes) : with_replaced(bytes, " ", kMetaspaceCharacter));
+      // What is not joinable was spelled with a space, which no text has there.
+      tokens.push_back(parts.joinable[id] ? with_replaced(bytes, " ", kMetaspaceCharacter) : bytes);
     }
   }
   for (size_t byte = 0; !bpe && byte < 256; ++byte) {

@@ -6,16 +6,12 @@
 #include <utility>
 
 #include "tril/base/error.h"
+#include "tril/text/token_names.h"
 #include "tril/text/tokenizer_parts.h"
 
 namespace tril {
 
 using TokenizerJson = nlohmann::json;
-
-// U+2581, which stands for a space in SentencePiece's tokens.
-inline constexpr std::string_view kMetaspaceCharacter = "\xE2\x96\x81";
-
-std::string with_replaced(std::string_view text, std::string_view from, std::string_view to);
 
 // Throws kData naming the file.
 class JsonPlace {

@@ -245,14 +245,6 @@ class Pipeline {
 
 }  // namespace
 
-std::string with_replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string out;
-  size_t at = 0;
-  for (size_t found; (found = text.find(from, at)) != std::string_view::npos; at = found + from.size())
-    out.append(text.substr(at, found - at)).append(to);
-  return out.append(text.substr(at));
-}
-
 Json JsonPlace::parse(std::string_view text) const {
   try {
     return Json::parse(text, [this](int depth, Json::parse_event_t, Json&) {

@@ -40,9 +40,11 @@ std::vector<std::string> splits_asked_for(const std::string& pattern) {
 TokenizerParts train_bpe_parts(const BpeRecipe& recipe, Executor& executor,
                                FunctionRef<void(BpeTrainer&)> feed) {
   const int64_t least = 256 + std::ssize(recipe.specials);
-  check_use(recipe.vocabulary >= least && recipe.vocabulary <= INT32_MAX,
-            "bpe: a vocabulary of {} is impossible; at least {} (256 bytes and {} special tokens) are needed",
-            recipe.vocabulary, least, recipe.specials.size());
+  check_use(
+      recipe.vocabulary >= least && recipe.vocabulary <= kMostBpeIds,
+      "bpe: a vocabulary of {} is impossible; at least {} (256 bytes and {} special tokens) are needed, "
+      "and at most {} are supported",
+      recipe.vocabulary, least, recipe.specials.size(), kMostBpeIds);
   TokenizerParts parts;
   parts.kind = Tokenizer::Kind::kBpe;
   parts.splits = splits_asked_for(recipe.pattern);
