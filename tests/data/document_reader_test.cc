@@ -230,11 +230,11 @@ TEST(NanoGpt, CharactersOfMetaPkl) {
   const Path bin = folder.write("train.bin", "");
   EXPECT_FALSE(nanogpt_tokenizer(bin).has_value());
   // pickle.dumps({'vocab_size': 2, 'stoi': {'a': 0, '\xE9': 1}, 'itos': {0: 'a', 1: '\xE9'}}, 2)
-  const std::string whole(
+  constexpr char kPickle[] =
       "\x80\x02}q\x00(X\x0a\x00\x00\x00vocab_sizeq\x01K\x02X\x04\x00\x00\x00stoiq\x02}q\x03(X\x01\x00\x00\x00"
       "aq\x04K\x00X\x02\x00\x00\x00\xC3\xA9q\x05K\x01uX\x04\x00\x00\x00itosq\x06}q\x07("
-      "K\x00h\x04K\x01h\x05uu.",
-      101);
+      "K\x00h\x04K\x01h\x05uu.";
+  const std::string whole(kPickle, sizeof(kPickle) - 1);
   folder.write("meta.pkl", whole);
   const auto tokenizer = nanogpt_tokenizer(bin);
   ASSERT_TRUE(tokenizer.has_value());
