@@ -83,6 +83,16 @@ TEST(DocumentReader, SeparatorsCutTextFiles) {
   EXPECT_EQ(read.end.skipped_empty, 2);
 }
 
+TEST(DocumentReader, ASeparatorBehindTwoPiecesIsNoText) {
+  const TemporaryFolder folder;
+  SourceOptions options;
+  options.separator = "<|endoftext|>";
+  for (size_t size = 262'143; size < 262'151; ++size) {
+    const std::string text(size, 'x');
+    EXPECT_TRUE(read_all({folder.write("a.txt", text + options.separator)}, options).texts == List{text});
+  }
+}
+
 TEST(DocumentReader, LargeDocumentsComeInPiecesThatAreTheWhole) {
   const TemporaryFolder folder;
   std::string text;
