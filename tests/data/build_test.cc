@@ -155,6 +155,24 @@ TEST(TokenStore, PiecesHaveTheTokensOfTheWhole) {
   EXPECT_TRUE(all_of(store.validation.tokens()) == expected.validation);
 }
 
+// A cut within the first character of a later piece.
+TEST(TokenStore, ACutAtTheBeginOfAPieceEndsTheDocument) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 1311; ++i) text += std::string(99, 'a') + "\n";
+  text += "\xD0\xB4" + std::string(131'100, 'z');
+  const std::vector<Path> paths = {folder.write("border.txt", text), folder.write("second.txt", story(1))};
+  BuildOptions options;
+  options.validation_fraction = 0.5;
+  build(paths, folder.path() / "store", options);
+  const TokenStore store(folder.path() / "store");
+  store.train.verify();
+  EXPECT_EQ(store.train.documents(), 2);
+  const Corpus expected = tokenize(read_documents(paths), byte_tokenizer({}), 0.5, 8);
+  EXPECT_TRUE(all_of(store.train.tokens()) == expected.train);
+  EXPECT_TRUE(all_of(store.validation.tokens()) == expected.validation);
+}
+
 TEST(TokenStore, AddedFilesMoveNoDocumentToTheOtherSide) {
   const TemporaryFolder folder;
   const Path one = folder.write("one.jsonl", json_lines(300)), two = folder.write("two.jsonl", [] {
@@ -283,6 +301,42 @@ TEST(TokenStore, WideTokensAndViews) {
   EXPECT_EQ(file.tokens().part(1, 2)[0], 70'000);
   message_of(ErrorKind::kUse, [&] { file.document(2); });
   message_of(ErrorKind::kUse, [&] { file.document_of(7); });
+}
+
+// Killed after a document was dropped of which a part had been saved.
+TEST(TokenStore, GoesOnBeforeADrop) {
+  const TemporaryFolder folder;
+  const Path path = folder.path() / "train.tokens";
+  const std::vector<int32_t> tokens = {1, 2, 3}, lengthy(100'000, 7);
+  const TokenFileHeader header{.token_bytes = 2, .vocabulary = 10, .end_of_text = 5, .tokenizer = "abc"};
+  TokenFileWriter::Kept kept;
+  {
+    TokenFileWriter writer(path, header, {});
+    writer.append(tokens);
+    writer.end_document();
+    writer.append(lengthy);
+    writer.sync();
+    kept = writer.kept();
+    writer.append(lengthy);
+    writer.drop_document();
+    writer.sync();
+  }
+  ThreadPool pool(1);
+  {
+    TokenFileWriter writer(path, header, kept);
+    writer.append(lengthy);
+    writer.drop_document();
+    writer.append(tokens);
+    writer.end_document();
+    writer.finish(pool, 6);
+  }
+  const TokenFile file(path);
+  file.verify();
+  EXPECT_EQ(all_of(file.tokens()), (std::vector<int32_t>{1, 2, 3, 1, 2, 3}));
+  // What had ended must be there.
+  std::filesystem::resize_file(path, 130);
+  expect_contains(message_of(ErrorKind::kData, [&] { TokenFileWriter(path, header, kept); }),
+                  "remove the folder");
 }
 
 TEST(TokenStore, DamagedFilesAreNoticed) {

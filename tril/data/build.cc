@@ -19,9 +19,10 @@ constexpr double kSecondsBetweenSaves = 5;
 constexpr int64_t kLongPiece = int64_t{64} << 20;
 
 // Whether texts that are cut where piece_end() cuts have the tokens of the whole: not so without a pattern
-// that splits words, or with a space that is put in front.
+// that splits words, or with a space that is put in front, as SentencePiece does.
 bool encodes_in_pieces(const Tokenizer& tokenizer) {
-  if (tokenizer.kind() != Tokenizer::Kind::kBpe) return true;
+  const Tokenizer::Kind kind = tokenizer.kind();
+  if (kind == Tokenizer::Kind::kCharacter || kind == Tokenizer::Kind::kByte) return true;
   const auto equal = [&](std::string_view first, std::string_view second) {
     std::vector<int32_t> parts = tokenizer.encode(first);
     const std::vector<int32_t> rest = tokenizer.encode(second);
@@ -194,8 +195,7 @@ class Build {
   void use_tokenizer() {
     o_.sources.vocabulary = tokenizer_->vocabulary();
     o_.sources.end_of_text = tokenizer_->end_of_text();
-    if (!encodes_in_pieces(*tokenizer_))
-      o_.sources.piece_bytes = std::max(o_.sources.piece_bytes, kLongPiece);
+    o_.sources.piece_bytes = piece_bytes_for(*tokenizer_, o_.sources.piece_bytes);
   }
 
   void start(const std::optional<SavedState>& saved) {
@@ -375,6 +375,10 @@ class Build {
 };
 
 }  // namespace
+
+int64_t piece_bytes_for(const Tokenizer& tokenizer, int64_t piece_bytes) {
+  return encodes_in_pieces(tokenizer) ? piece_bytes : std::max(piece_bytes, kLongPiece);
+}
 
 Tokenizer characters_of(const std::vector<SourceFile>& files, const SourceOptions& options,
                         bool with_end_of_text) {

@@ -162,7 +162,7 @@ void Batches::add_by_ends(DocumentPiece piece, std::vector<Work>& out) {
   state_.done += here;
   if (size < 0) return;
   int64_t cut = cut_of(size, options_.validation_fraction) - begin;
-  const bool last = piece.last;
+  const bool last = piece.last, inside = cut > 0;
   if (!piece.is_tokens && cut > 0 && cut < here)
     while (cut > 0 && (static_cast<unsigned char>(piece.text[static_cast<size_t>(cut)]) & 0xC0) == 0x80)
       --cut;
@@ -172,7 +172,8 @@ void Batches::add_by_ends(DocumentPiece piece, std::vector<Work>& out) {
     out.back().ends = last || cut == here;
     return;
   }
-  if (cut > 0) {
+  // A cut within the first character of a later piece ends what the pieces before have for training.
+  if (cut > 0 || (inside && begin > 0)) {
     DocumentPiece before = piece;
     if (piece.is_tokens) {
       before.tokens.resize(static_cast<size_t>(cut));

@@ -155,6 +155,7 @@ Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokeni
                    double validation_fraction, int64_t context) {
   options.vocabulary = tokenizer.vocabulary();
   options.end_of_text = tokenizer.end_of_text();
+  options.piece_bytes = piece_bytes_for(tokenizer, options.piece_bytes);
   BuildOptions build;
   build.sources = options;
   build.validation_fraction = validation_fraction;
