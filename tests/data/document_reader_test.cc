@@ -67,6 +67,9 @@ TEST(Sources, FormatsThatAreNotReadAreRefusedWithWhatToDo) {
       "to_json");
   expect_contains(message_of(ErrorKind::kData, [&] { find_sources({folder.write("a.zip", "PK")}, {}); }),
                   "unpack");
+  for (const char* name : {"a.bin.gz", "a.npy.zst", "a.h5.gz"})
+    expect_contains(message_of(ErrorKind::kData, [&] { find_sources({folder.write(name, "x")}, {}); }),
+                    "unpack it first");
   expect_contains(message_of(ErrorKind::kData, [&] { read_all({folder.write("renamed.txt", "PAR1....")}); }),
                   "Parquet");
   expect_contains(message_of(ErrorKind::kUse, [] { find_sources({"-", "-"}, {}); }), "once");

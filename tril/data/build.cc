@@ -101,15 +101,17 @@ SavedState state_from(const Json& json) {
   return s;
 }
 
-// Standard input as a file: it is read twice where there are few documents.
-void spool_standard_input(std::vector<SourceFile>& files, const Path& place) {
-  for (SourceFile& file : files) {
-    if (file.path != "-") continue;
-    InputFile input = InputFile::standard_input();
-    GrowingFile spool(place, 0);
+// What can be read once as files: they are read twice where there are few documents.
+void spool_streams(std::vector<SourceFile>& files, const Path& folder) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    Path& path = files[i].path;
+    if (!is_read_once(path)) continue;
+    InputFile input = path == "-" ? InputFile::standard_input() : InputFile(path);
+    make_directories(folder);
+    GrowingFile spool(folder / std::to_string(i), 0);
     std::vector<char> buffer(size_t{1} << 20);
     while (const size_t n = input.read(buffer)) spool.write(std::as_bytes(std::span(buffer).first(n)));
-    file.path = place;
+    path = folder / std::to_string(i);
   }
 }
 
@@ -126,13 +128,13 @@ class Build {
               printable(out_.string()));
     make_directories(folder_);
     description_.emplace(folder_ / "store.json");  // nobody else builds here
-    bool standard_input = false;
-    for (const SourceFile& file : files_) standard_input |= file.path == "-";
+    bool read_once = false;
+    for (const SourceFile& file : files_) read_once |= is_read_once(file.path);
     identity_ = identity_of(files_, o_);
-    const std::optional<SavedState> saved = standard_input ? std::nullopt : load();
+    const std::optional<SavedState> saved = read_once ? std::nullopt : load();
     if (!saved) {
       clear();
-      spool_standard_input(files_, folder_ / "standard-input");
+      spool_streams(files_, folder_ / "spooled");
       tokenizer_.emplace(make_tokenizer(files_));
       tokenizer_->save(folder_ / "tokenizer.json");
     } else {
@@ -188,7 +190,7 @@ class Build {
 
   void clear() {
     for (const char* name : {"progress.json", "train.tokens", "train.tokens.ends", "validation.tokens",
-                             "validation.tokens.ends", "hashes", "standard-input", "tokenizer.json"})
+                             "validation.tokens.ends", "hashes", "spooled", "tokenizer.json"})
       remove_tree(folder_ / name);
   }
 
@@ -244,18 +246,10 @@ class Build {
         return;
       }
       const auto t = static_cast<size_t>(task);
-      for (size_t i = begins[t - 1]; i < begins[t]; ++i) encode(works[i]);
+      for (size_t i = begins[t - 1]; i < begins[t]; ++i)
+        encode_work(works[i], *tokenizer_, batches_->reader());
     });
     return next;
-  }
-
-  void encode(Work& work) {
-    if (work.is_tokens) return;
-    try {
-      work.tokens = tokenizer_->encode(work.text);
-    } catch (const Error& error) {
-      throw Error(error.kind(), batches_->reader().name_of(work.origin) + ": " + error.what());
-    }
   }
 
   void write(const std::vector<Work>& works, const std::vector<DocumentHash::Value>& hashes) {
@@ -327,7 +321,7 @@ class Build {
     describe();
     rename_durably(folder_, out_);
     for (const char* name :
-         {"progress.json", "hashes", "standard-input", "train.tokens.ends", "validation.tokens.ends"})
+         {"progress.json", "hashes", "spooled", "train.tokens.ends", "validation.tokens.ends"})
       remove_tree(out_ / name);
     result_.finished = true;
   }
@@ -399,16 +393,19 @@ Tokenizer characters_of(const std::vector<SourceFile>& files, const SourceOption
 
 Tokenizer train_bpe_on(const std::vector<SourceFile>& files, const SourceOptions& options,
                        double validation_fraction, int64_t vocabulary, int64_t most_bytes) {
-  DocumentReader reader(files, options);
+  BuildOptions build;
+  build.sources = options;
+  build.validation_fraction = validation_fraction;
+  Batches batches(files, build, plan_split(files, build), {}, {});
   std::vector<std::string> texts;
   int64_t bytes = 0;
-  bool validation = false;
-  DocumentPiece piece;
-  while (bytes < most_bytes && reader.next(piece)) {
-    if (piece.first) validation = split_place(piece.text) < validation_fraction;
-    if (validation && !texts.empty()) continue;
-    bytes += std::ssize(piece.text);
-    texts.push_back(std::move(piece.text));
+  for (std::vector<Work> works = batches.next(); !works.empty() && bytes < most_bytes;
+       works = batches.next()) {
+    for (Work& work : works) {
+      if (work.side != kTrainSide || bytes >= most_bytes) continue;
+      bytes += std::ssize(work.text);
+      texts.push_back(std::move(work.text));
+    }
   }
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   return Tokenizer::train_bpe(views, vocabulary);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tril/base/error.h"
 #include "tril/data/documents.h"
 #include "tril/text/utf8.h"
 
@@ -54,6 +55,15 @@ bool HashSet::insert(DocumentHash::Value hash) {
   slots_[slot] = hash;
   ++size_;
   return true;
+}
+
+void encode_work(Work& work, const Tokenizer& tokenizer, const DocumentReader& reader) {
+  if (work.is_tokens) return;
+  try {
+    work.tokens = tokenizer.encode(work.text);
+  } catch (const Error& error) {
+    throw Error(error.kind(), reader.name_of(work.origin) + ": " + error.what());
+  }
 }
 
 SplitPlan plan_split(const std::vector<SourceFile>& files, const BuildOptions& options) {
