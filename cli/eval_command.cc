@@ -10,7 +10,7 @@
 #include "cli/source_options.h"
 #include "tril/base/error.h"
 #include "tril/containers/json.h"
-#include "tril/data/document_reader.h"
+#include "tril/data/build.h"
 #include "tril/interop/model_folder.h"
 #include "tril/train/text_loss.h"
 
@@ -33,7 +33,6 @@ class WordCounter {
       in_word_ = !space;
     }
   }
-  void end_document() { in_word_ = false; }
   int64_t words() const { return words_; }
 
  private:
@@ -48,33 +47,37 @@ struct Scores {
   double bits_per_byte() const { return nats / std::numbers::ln2 / static_cast<double>(bytes); }
 };
 
+// What a document counts for; a broken one is known as such at its end.
+struct OpenDocument {
+  std::vector<int32_t> tokens;
+  int64_t bytes = 0;
+  WordCounter words;
+};
+
 // What the model is given before the first token of a document is no part of the text; without end-of-text
 // the first token of each is not predicted, and its bytes do not count.
 Scores score(const Tokenizer& tokenizer, DocumentReader& reader, TextLoss& loss) {
   const auto start = std::chrono::steady_clock::now();
   Scores out;
-  WordCounter words;
+  OpenDocument open;
   for (DocumentPiece piece; reader.next(piece);) {
     check_use(!piece.is_tokens, "{}: token ids, whose bytes are not known; give text", reader.name_of(piece));
-    std::vector<int32_t> tokens = tokenizer.encode(piece.text);
-    out.bytes += static_cast<int64_t>(piece.text.size());
-    words.add(piece.text);
-    if (piece.first) {
-      if (tokenizer.end_of_text() >= 0) {
-        tokens.insert(tokens.begin(), tokenizer.end_of_text());
-      } else if (!tokens.empty()) {
-        out.bytes -= static_cast<int64_t>(tokenizer.token_bytes(tokens.front()).size());
-      }
-    }
-    loss.add(tokens);
-    if (!piece.last) continue;
+    if (piece.first) open = {};
+    if (piece.first && tokenizer.end_of_text() >= 0) open.tokens.push_back(tokenizer.end_of_text());
+    tokenizer.encode(piece.text, open.tokens);
+    open.bytes += std::ssize(piece.text);
+    open.words.add(piece.text);
+    if (!piece.last || piece.broken) continue;
+    if (tokenizer.end_of_text() < 0 && !open.tokens.empty())
+      open.bytes -= std::ssize(tokenizer.token_bytes(open.tokens.front()));
+    loss.add(open.tokens);
     loss.end_document();
-    words.end_document();
+    out.bytes += open.bytes;
+    out.words += open.words.words();
     ++out.documents;
   }
   out.nats = loss.nats();
   out.tokens = loss.tokens();
-  out.words = words.words();
   out.broken = reader.position().skipped_broken;
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return out;
@@ -149,6 +152,7 @@ int eval_command(const Arguments& words) {
   TextLoss loss(*loaded.model, pool, options);
   SourceOptions source_options = sources.options();
   source_options.vocabulary = loaded.config.vocabulary;
+  source_options.piece_bytes = piece_bytes_for(*loaded.tokenizer, source_options.piece_bytes);
   DocumentReader reader(find_sources({paths.begin(), paths.end()}, source_options), source_options);
   const Scores scores = score(*loaded.tokenizer, reader, loss);
   check_data(scores.tokens > 0, "{}: no token to predict; give at least two tokens of text", paths.front());

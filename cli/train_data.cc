@@ -71,9 +71,10 @@ void read_text(const TrainArguments& arguments, const SourceOptions& options,
   std::vector<Document> documents;
   std::vector<size_t> ends;
   for (const Group* group : groups) {
-    int64_t skipped = 0;
-    std::vector<Document> more = read_documents(group->paths, &skipped, options);
-    run.skipped_empty += skipped;
+    int64_t empty = 0, broken = 0;
+    std::vector<Document> more = read_documents(group->paths, &empty, options, &broken);
+    run.skipped_empty += empty;
+    run.skipped_broken += broken;
     std::move(more.begin(), more.end(), std::back_inserter(documents));
     ends.push_back(documents.size());
   }
@@ -160,6 +161,7 @@ void read_tokens(const TrainArguments& arguments, const SourceOptions& options, 
   group.corpus = read_named(run, group, [&] {
     return read_corpus(files, *run.tokenizer, options, run.options.val_fraction, run.options.context);
   });
+  run.skipped_broken += group.corpus.skipped_broken;
 }
 
 std::vector<Group> find_groups(const TrainArguments& arguments, const SourceOptions& options, bool mixed) {

@@ -99,12 +99,16 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
   };
   const auto bytes = [](int64_t value) { return format_bytes(static_cast<double>(value)); };
   if (run.has_text) {
-    line("data", fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
-                             plural(corpus.documents), bytes(corpus.train_bytes + corpus.validation_bytes),
-                             format_count(corpus.train_size()), format_count(corpus.validation_size()),
-                             run.skipped_empty > 0 ? fmt::format("; {} empty file{} skipped",
-                                                                 run.skipped_empty, plural(run.skipped_empty))
-                                                   : ""));
+    std::string skipped;
+    if (run.skipped_empty > 0)
+      skipped = fmt::format("; {} empty file{} skipped", run.skipped_empty, plural(run.skipped_empty));
+    if (run.skipped_broken > 0)
+      skipped +=
+          fmt::format("; {} broken document{} left out", run.skipped_broken, plural(run.skipped_broken));
+    line("data",
+         fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
+                     plural(corpus.documents), bytes(corpus.train_bytes + corpus.validation_bytes),
+                     format_count(corpus.train_size()), format_count(corpus.validation_size()), skipped));
     line("tokenizer", fmt::format("{}, {} ids", run.tokenizer->kind_name(), format_count(c.vocabulary)));
   } else {
     line("data", fmt::format("no text: a vocabulary of {} is assumed", format_count(c.vocabulary)));

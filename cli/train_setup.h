@@ -40,6 +40,7 @@ struct TrainRun {
   bool out_of_patience = false;      // at that checkpoint: the run has ended early
   std::vector<std::string> damaged;  // newer checkpoints that are not whole, and what is wrong with them
   int64_t skipped_empty = 0;         // files
+  int64_t skipped_broken = 0;        // documents
   std::unique_ptr<LoadedModel> start_model;  // of --from, until the run has its weights
   std::string start_weights_crc32;           // of that model's file, in hexadecimal
 };

@@ -133,6 +133,16 @@ TEST_F(Commands, EvalMeasuresText) {
     EXPECT_EQ(refused.code, code) << refused.err;
     EXPECT_TRUE(one_line(refused.err)) << refused.err;
   }
+  // Broken documents count for nothing, also where a long one breaks late.
+  std::string broken;
+  while (broken.size() < 300'000) broken += text;
+  write_file(*directory_ / "broken.txt", broken + "\xFF");
+  const Json rest = parse_json(
+      run({"eval", "model", "text.txt", "broken.txt", "--on-error", "skip", "--stride", "3", "--json"}).out);
+  EXPECT_EQ(rest["skipped_documents"], 1);
+  EXPECT_EQ(rest["documents"], 1);
+  for (const char* name : {"tokens", "bytes", "words", "loss_nats"})
+    EXPECT_EQ(rest[name], scores[name]) << name;
   const Result short_text = run({"eval", "model", "-"}, {.input = "x"});
   EXPECT_EQ(short_text.code, 2);
   EXPECT_NE(short_text.err.find("at least two tokens"), std::string::npos) << short_text.err;

@@ -163,6 +163,18 @@ TEST_F(IntegerArrays, Hdf5InOnePieceAndInChunks) {
       }
     }
   }
+  std::string unwritten = hdf5_file(10, 100, false);
+  std::string layout("\x03\x02\x02", 3);
+  put(layout, 700, 8);  // where the tree of the chunks is
+  const size_t at = unwritten.find(layout);
+  ASSERT_NE(at, unwritten.npos);
+  unwritten.replace(at + 3, 8, 8, '\xFF');
+  expect_error(ErrorKind::kData, {"never written"}, [&] { open_hdf5(write(unwritten), "tokens"); });
+  std::string filtered = hdf5_file(10, 100, true);
+  const size_t filters = filtered.find(std::string("\x01\x01\0\0\0\0\0\0\x01\0\0\0\0\0\x01", 15));
+  ASSERT_NE(filters, filtered.npos);
+  filtered[filters + 1] = 33;
+  expect_error(ErrorKind::kData, {"33 filters"}, [&] { open_hdf5(write(filtered), "tokens"); });
   const Path path = write(hdf5_file(10, 0, false));
   expect_error(ErrorKind::kData, {"no data set 'other'", "there is tokens"},
                [&] { open_hdf5(path, "other"); });

@@ -1,6 +1,10 @@
 #include "tril/data/build.h"
 
+#include <sys/stat.h>
+
 #include <chrono>
+#include <fstream>
+#include <thread>
 
 #include "tests/support/mutate.h"
 #include "tests/text/text_testing.h"
@@ -157,6 +161,62 @@ TEST(TokenStore, PiecesHaveTheTokensOfTheWhole) {
   EXPECT_TRUE(all_of(store.validation.tokens()) == expected.validation);
 }
 
+// SentencePiece puts a space in front of what it is given, so that its texts are not cut.
+TEST(TokenStore, SentencePieceHasTheTokensOfTheWhole) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; text.size() < 300'000; ++i) text += story(i);
+  const Path path = folder.write("a.txt", text);
+  const Path cases = Path(TRIL_TOKENIZER_CASES_FOLDER) / "llama2.json";
+  folder.write("sp.json", to_text(parse_json(slurp(cases))["tokenizer"]));
+  const Tokenizer tokenizer = Tokenizer::load(folder.path() / "sp.json");
+  const Corpus expected = tokenize(read_documents({path}), tokenizer, 0.1, 8);
+  const Corpus corpus = read_corpus(find_sources({path}, {}), tokenizer, {}, 0.1, 8);
+  EXPECT_TRUE(corpus.train == expected.train);
+  EXPECT_TRUE(corpus.validation == expected.validation);
+  ThreadPool pool(2);
+  build_token_store(
+      {path}, [&](const std::vector<SourceFile>&) { return Tokenizer::load(folder.path() / "sp.json"); }, {},
+      folder.path() / "store", pool, [](const BuildProgress&) { return true; });
+  const TokenStore store(folder.path() / "store");
+  EXPECT_TRUE(all_of(store.train.tokens()) == expected.train);
+  EXPECT_TRUE(all_of(store.validation.tokens()) == expected.validation);
+  std::string written;
+  export_tokens(store.train, tokenizer, ExportFormat::kText, [&](std::string_view b) { written += b; });
+  EXPECT_TRUE(written == tokenizer.decode(expected.train));
+}
+
+// A cut within the first character of a later piece.
+TEST(TokenStore, ACutAtTheBeginOfAPieceEndsTheDocument) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 1311; ++i) text += std::string(99, 'a') + "\n";
+  text += "\xD0\xB4" + std::string(131'100, 'z');
+  const std::vector<Path> paths = {folder.write("border.txt", text), folder.write("second.txt", story(1))};
+  BuildOptions options;
+  options.validation_fraction = 0.5;
+  build(paths, folder.path() / "store", options);
+  const TokenStore store(folder.path() / "store");
+  store.train.verify();
+  EXPECT_EQ(store.train.documents(), 2);
+  const Corpus expected = tokenize(read_documents(paths), byte_tokenizer({}), 0.5, 8);
+  EXPECT_TRUE(all_of(store.train.tokens()) == expected.train);
+  EXPECT_TRUE(all_of(store.validation.tokens()) == expected.validation);
+}
+
+// Not from the ends that are for validation.
+TEST(TokenStore, MergesAreLearnedFromTheTrainingPart) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += story(i);
+  const size_t cut = text.size() * 9 / 10;
+  for (size_t i = cut + 1; i < text.size(); ++i) text[i] = "xyz"[i % 3];
+  const Path path = folder.write("a.txt", text);
+  const std::string_view train = std::string_view(text).substr(0, cut);
+  EXPECT_EQ(train_bpe_on(find_sources({path}, {}), {}, 0.1, 400, 1 << 20).fingerprint(),
+            Tokenizer::train_bpe(std::span(&train, 1), 400).fingerprint());
+}
+
 TEST(TokenStore, AddedFilesMoveNoDocumentToTheOtherSide) {
   const TemporaryFolder folder;
   const Path one = folder.write("one.jsonl", json_lines(300)), two = folder.write("two.jsonl", [] {
@@ -301,6 +361,42 @@ TEST(TokenStore, WideTokensAndViews) {
   message_of(ErrorKind::kUse, [&] { file.document_of(7); });
 }
 
+// Killed after a document was dropped of which a part had been saved.
+TEST(TokenStore, GoesOnBeforeADrop) {
+  const TemporaryFolder folder;
+  const Path path = folder.path() / "train.tokens";
+  const std::vector<int32_t> tokens = {1, 2, 3}, lengthy(100'000, 7);
+  const TokenFileHeader header{.token_bytes = 2, .vocabulary = 10, .end_of_text = 5, .tokenizer = "abc"};
+  TokenFileWriter::Kept kept;
+  {
+    TokenFileWriter writer(path, header, {});
+    writer.append(tokens);
+    writer.end_document();
+    writer.append(lengthy);
+    writer.sync();
+    kept = writer.kept();
+    writer.append(lengthy);
+    writer.drop_document();
+    writer.sync();
+  }
+  ThreadPool pool(1);
+  {
+    TokenFileWriter writer(path, header, kept);
+    writer.append(lengthy);
+    writer.drop_document();
+    writer.append(tokens);
+    writer.end_document();
+    writer.finish(pool, 6);
+  }
+  const TokenFile file(path);
+  file.verify();
+  EXPECT_EQ(all_of(file.tokens()), (std::vector<int32_t>{1, 2, 3, 1, 2, 3}));
+  // What had ended must be there.
+  std::filesystem::resize_file(path, 130);
+  expect_contains(message_of(ErrorKind::kData, [&] { TokenFileWriter(path, header, kept); }),
+                  "remove the folder");
+}
+
 TEST(TokenStore, DamagedFilesAreNoticed) {
   const TemporaryFolder folder;
   build({folder.write("a.jsonl", json_lines(30, 5))}, folder.path() / "store");
@@ -324,6 +420,22 @@ TEST(TokenStore, DamagedFilesAreNoticed) {
     folder.write("store/train.tokens", whole.substr(0, size));
     EXPECT_FALSE(testing::ends_well([&] { TokenFile file(path); })) << size;
   }
+}
+
+TEST(TokenStore, PipesAreReadWhole) {
+  const TemporaryFolder folder;
+  const Path pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string text = story(1, 30'000);
+  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });
+  const Path file = folder.write("a.txt", story(2));
+  build({pipe, file}, folder.path() / "piped");
+  writer.join();
+  build({folder.write("same.txt", text), file}, folder.path() / "store");
+  expect_same_store(folder.path() / "store", folder.path() / "piped");
+  expect_contains(message_of(ErrorKind::kUse,
+                             [&] { read_corpus(find_sources({pipe}, {}), byte_tokenizer({}), {}, 0.1, 8); }),
+                  "read twice");
 }
 
 TEST(TokenStore, WhatCannotBeBuiltIsSaid) {

@@ -67,6 +67,9 @@ TEST(Sources, FormatsThatAreNotReadAreRefusedWithWhatToDo) {
       "to_json");
   expect_contains(message_of(ErrorKind::kData, [&] { find_sources({folder.write("a.zip", "PK")}, {}); }),
                   "unpack");
+  for (const char* name : {"a.bin.gz", "a.npy.zst", "a.h5.gz"})
+    expect_contains(message_of(ErrorKind::kData, [&] { find_sources({folder.write(name, "x")}, {}); }),
+                    "unpack it first");
   expect_contains(message_of(ErrorKind::kData, [&] { read_all({folder.write("renamed.txt", "PAR1....")}); }),
                   "Parquet");
   expect_contains(message_of(ErrorKind::kUse, [] { find_sources({"-", "-"}, {}); }), "once");
@@ -81,6 +84,16 @@ TEST(DocumentReader, SeparatorsCutTextFiles) {
   const Read read = read_all({path}, options);
   EXPECT_EQ(read.texts, (List{"one\n", "two", "three\n"}));
   EXPECT_EQ(read.end.skipped_empty, 2);
+}
+
+TEST(DocumentReader, ASeparatorBehindTwoPiecesIsNoText) {
+  const TemporaryFolder folder;
+  SourceOptions options;
+  options.separator = "<|endoftext|>";
+  for (size_t size = 262'143; size < 262'151; ++size) {
+    const std::string text(size, 'x');
+    EXPECT_TRUE(read_all({folder.write("a.txt", text + options.separator)}, options).texts == List{text});
+  }
 }
 
 TEST(DocumentReader, LargeDocumentsComeInPiecesThatAreTheWhole) {

@@ -207,6 +207,14 @@ TEST(Tokenize, AnUnknownCharacterIsNamedWithItsDocument) {
   expect_contains(message, "'q'");
 }
 
+TEST(ReadCorpus, AnUnknownCharacterIsNamedWithItsDocument) {
+  const TemporaryFolder folder;
+  const std::string_view known = "abc";
+  const Tokenizer tokenizer = Tokenizer::characters(std::span(&known, 1), /*with_end_of_text=*/false);
+  const std::vector<SourceFile> files = find_sources({folder.write("odd.txt", "abcabcxabc")}, {});
+  expect_contains(message_of(ErrorKind::kData, [&] { read_corpus(files, tokenizer, {}, 0, 2); }), "odd.txt");
+}
+
 TEST(Tokenize, TheFingerprintIsOfTokensAndSplit) {
   const Tokenizer bytes = Tokenizer::bytes(false);
   const auto print = [&](const std::string& text, double fraction) {

@@ -271,12 +271,13 @@ void InputFile::seek(int64_t bytes) {
   if (::lseek(descriptor_, bytes, SEEK_SET) != bytes) fail_system(path_, "read");
 }
 
-GrowingFile::GrowingFile(const Path& path, int64_t keep) : path_(path) {
+GrowingFile::GrowingFile(const Path& path, int64_t keep, int64_t least) : path_(path) {
   Descriptor fd(open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0666));
   if (!fd.is_open()) fail_system(path, "write");
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail_system(path, "write");
-  check_data(S_ISREG(info.st_mode) && info.st_size >= keep, "{}: has {} bytes instead of {}; remove it",
+  check_data(S_ISREG(info.st_mode) && info.st_size >= (least < 0 ? keep : least),
+             "{}: has {} bytes instead of {}; remove the folder that it is in, and begin again",
              name_of(path), info.st_size, keep);
   if (::ftruncate(fd.get(), keep) != 0 || ::lseek(fd.get(), keep, SEEK_SET) != keep)
     fail_system(path, "write");

@@ -83,8 +83,9 @@ class InputFile {
 // A file that grows at its end and can be cut: of a long job, which goes on where it was when it is killed.
 class GrowingFile {
  public:
-  // What stands beyond the first `keep` bytes is cut off; kData if there are fewer.
-  GrowingFile(const Path& path, int64_t keep);
+  // What stands beyond the first `keep` bytes is cut off; kData if there are fewer than that, or than `least`
+  // where it is given: what is missing then becomes zeros.
+  GrowingFile(const Path& path, int64_t keep, int64_t least = -1);
   ~GrowingFile();
   GrowingFile(const GrowingFile&) = delete;
   GrowingFile& operator=(const GrowingFile&) = delete;

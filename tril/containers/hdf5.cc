@@ -203,6 +203,7 @@ std::vector<int> read_filters(const Bytes& bytes, const std::vector<Message>& me
   if (message == nullptr) return {};
   const uint64_t version = bytes.number(message->begin, 1), count = bytes.number(message->begin + 1, 1);
   if (version != 1 && version != 2) bytes.refuse("a filter pipeline of a newer version");
+  check_data(count <= 32, "{}: {} filters of chunks are more than HDF5 has (32); damaged", bytes.name, count);
   uint64_t at = message->begin + (version == 1 ? 8 : 2);
   std::vector<int> filters;
   for (uint64_t i = 0; i < count; ++i) {
@@ -229,7 +230,8 @@ class ChunkedIntegers final : public IntegerArray {
         bytes_.number(layout.begin + 2, 1) == 2 && length_ > 0 && length_ <= kLargestChunk / set.type.bytes,
         "{}: chunks of {} numbers are too large or too small", bytes_.name, length_);
     const uint64_t tree = bytes_.number(layout.begin + 3, 8);
-    if (set.size > 0 || tree != kUndefined)
+    check_data(set.size == 0 || tree != kUndefined, "{}: the data set was never written", bytes_.name);
+    if (tree != kUndefined)
       Tree(bytes_, 1, 24).walk(tree, [&](uint64_t address, uint64_t key) { add_chunk(address, key); });
     const int64_t expected = divide_up(set.size, length_);
     check_data(std::ssize(chunks_) == expected, "{}: {} of {} chunks were written; the file is not complete",

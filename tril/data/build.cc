@@ -19,9 +19,10 @@ constexpr double kSecondsBetweenSaves = 5;
 constexpr int64_t kLongPiece = int64_t{64} << 20;
 
 // Whether texts that are cut where piece_end() cuts have the tokens of the whole: not so without a pattern
-// that splits words, or with a space that is put in front.
+// that splits words, or with a space that is put in front, as SentencePiece does.
 bool encodes_in_pieces(const Tokenizer& tokenizer) {
-  if (tokenizer.kind() != Tokenizer::Kind::kBpe) return true;
+  const Tokenizer::Kind kind = tokenizer.kind();
+  if (kind == Tokenizer::Kind::kCharacter || kind == Tokenizer::Kind::kByte) return true;
   const auto equal = [&](std::string_view first, std::string_view second) {
     std::vector<int32_t> parts = tokenizer.encode(first);
     const std::vector<int32_t> rest = tokenizer.encode(second);
@@ -100,15 +101,17 @@ SavedState state_from(const Json& json) {
   return s;
 }
 
-// Standard input as a file: it is read twice where there are few documents.
-void spool_standard_input(std::vector<SourceFile>& files, const Path& place) {
-  for (SourceFile& file : files) {
-    if (file.path != "-") continue;
-    InputFile input = InputFile::standard_input();
-    GrowingFile spool(place, 0);
+// What can be read once as files: they are read twice where there are few documents.
+void spool_streams(std::vector<SourceFile>& files, const Path& folder) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    Path& path = files[i].path;
+    if (!is_read_once(path)) continue;
+    InputFile input = path == "-" ? InputFile::standard_input() : InputFile(path);
+    make_directories(folder);
+    GrowingFile spool(folder / std::to_string(i), 0);
     std::vector<char> buffer(size_t{1} << 20);
     while (const size_t n = input.read(buffer)) spool.write(std::as_bytes(std::span(buffer).first(n)));
-    file.path = place;
+    path = folder / std::to_string(i);
   }
 }
 
@@ -125,13 +128,13 @@ class Build {
               printable(out_.string()));
     make_directories(folder_);
     description_.emplace(folder_ / "store.json");  // nobody else builds here
-    bool standard_input = false;
-    for (const SourceFile& file : files_) standard_input |= file.path == "-";
+    bool read_once = false;
+    for (const SourceFile& file : files_) read_once |= is_read_once(file.path);
     identity_ = identity_of(files_, o_);
-    const std::optional<SavedState> saved = standard_input ? std::nullopt : load();
+    const std::optional<SavedState> saved = read_once ? std::nullopt : load();
     if (!saved) {
       clear();
-      spool_standard_input(files_, folder_ / "standard-input");
+      spool_streams(files_, folder_ / "spooled");
       tokenizer_.emplace(make_tokenizer(files_));
       tokenizer_->save(folder_ / "tokenizer.json");
     } else {
@@ -187,15 +190,14 @@ class Build {
 
   void clear() {
     for (const char* name : {"progress.json", "train.tokens", "train.tokens.ends", "validation.tokens",
-                             "validation.tokens.ends", "hashes", "standard-input", "tokenizer.json"})
+                             "validation.tokens.ends", "hashes", "spooled", "tokenizer.json"})
       remove_tree(folder_ / name);
   }
 
   void use_tokenizer() {
     o_.sources.vocabulary = tokenizer_->vocabulary();
     o_.sources.end_of_text = tokenizer_->end_of_text();
-    if (!encodes_in_pieces(*tokenizer_))
-      o_.sources.piece_bytes = std::max(o_.sources.piece_bytes, kLongPiece);
+    o_.sources.piece_bytes = piece_bytes_for(*tokenizer_, o_.sources.piece_bytes);
   }
 
   void start(const std::optional<SavedState>& saved) {
@@ -244,18 +246,10 @@ class Build {
         return;
       }
       const auto t = static_cast<size_t>(task);
-      for (size_t i = begins[t - 1]; i < begins[t]; ++i) encode(works[i]);
+      for (size_t i = begins[t - 1]; i < begins[t]; ++i)
+        encode_work(works[i], *tokenizer_, batches_->reader());
     });
     return next;
-  }
-
-  void encode(Work& work) {
-    if (work.is_tokens) return;
-    try {
-      work.tokens = tokenizer_->encode(work.text);
-    } catch (const Error& error) {
-      throw Error(error.kind(), batches_->reader().name_of(work.origin) + ": " + error.what());
-    }
   }
 
   void write(const std::vector<Work>& works, const std::vector<DocumentHash::Value>& hashes) {
@@ -327,7 +321,7 @@ class Build {
     describe();
     rename_durably(folder_, out_);
     for (const char* name :
-         {"progress.json", "hashes", "standard-input", "train.tokens.ends", "validation.tokens.ends"})
+         {"progress.json", "hashes", "spooled", "train.tokens.ends", "validation.tokens.ends"})
       remove_tree(out_ / name);
     result_.finished = true;
   }
@@ -376,6 +370,10 @@ class Build {
 
 }  // namespace
 
+int64_t piece_bytes_for(const Tokenizer& tokenizer, int64_t piece_bytes) {
+  return encodes_in_pieces(tokenizer) ? piece_bytes : std::max(piece_bytes, kLongPiece);
+}
+
 Tokenizer characters_of(const std::vector<SourceFile>& files, const SourceOptions& options,
                         bool with_end_of_text) {
   std::vector<bool> seen(0x110000);
@@ -395,16 +393,19 @@ Tokenizer characters_of(const std::vector<SourceFile>& files, const SourceOption
 
 Tokenizer train_bpe_on(const std::vector<SourceFile>& files, const SourceOptions& options,
                        double validation_fraction, int64_t vocabulary, int64_t most_bytes) {
-  DocumentReader reader(files, options);
+  BuildOptions build;
+  build.sources = options;
+  build.validation_fraction = validation_fraction;
+  Batches batches(files, build, plan_split(files, build), {}, {});
   std::vector<std::string> texts;
   int64_t bytes = 0;
-  bool validation = false;
-  DocumentPiece piece;
-  while (bytes < most_bytes && reader.next(piece)) {
-    if (piece.first) validation = split_place(piece.text) < validation_fraction;
-    if (validation && !texts.empty()) continue;
-    bytes += std::ssize(piece.text);
-    texts.push_back(std::move(piece.text));
+  for (std::vector<Work> works = batches.next(); !works.empty() && bytes < most_bytes;
+       works = batches.next()) {
+    for (Work& work : works) {
+      if (work.side != kTrainSide || bytes >= most_bytes) continue;
+      bytes += std::ssize(work.text);
+      texts.push_back(std::move(work.text));
+    }
   }
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   return Tokenizer::train_bpe(views, vocabulary);

@@ -15,7 +15,7 @@ namespace tril {
 struct BuildOptions {
   SourceOptions sources;
   double validation_fraction = 0.1;
-  // Leaves out documents whose whole text was seen before: 128-bit hashes, 32 to 64 bytes of memory for each.
+  // Leaves out documents whose whole text was seen before: 128-bit hashes, 24 to 48 bytes of memory for each.
   bool deduplicate = false;
   // A description of what decides the result beside the fields here and the files: the tokenizer.
   std::string identity;
@@ -47,6 +47,10 @@ using MakeTokenizer = std::function<Tokenizer(const std::vector<SourceFile>& fil
 BuildResult build_token_store(const std::vector<Path>& sources, const MakeTokenizer& make_tokenizer,
                               const BuildOptions& options, const Path& out, Executor& executor,
                               const std::function<bool(const BuildProgress&)>& go_on);
+
+// `piece_bytes`, or 64 MiB if that is more, for a tokenizer to which the parts of a cut text are other tokens
+// than the whole.
+int64_t piece_bytes_for(const Tokenizer& tokenizer, int64_t piece_bytes);
 
 // One id for each character of the sources; or merges learned from the first `most_bytes` of training text.
 Tokenizer characters_of(const std::vector<SourceFile>& files, const SourceOptions& options,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tril/base/error.h"
 #include "tril/data/documents.h"
 #include "tril/text/utf8.h"
 
@@ -54,6 +55,15 @@ bool HashSet::insert(DocumentHash::Value hash) {
   slots_[slot] = hash;
   ++size_;
   return true;
+}
+
+void encode_work(Work& work, const Tokenizer& tokenizer, const DocumentReader& reader) {
+  if (work.is_tokens) return;
+  try {
+    work.tokens = tokenizer.encode(work.text);
+  } catch (const Error& error) {
+    throw Error(error.kind(), reader.name_of(work.origin) + ": " + error.what());
+  }
 }
 
 SplitPlan plan_split(const std::vector<SourceFile>& files, const BuildOptions& options) {
@@ -162,7 +172,7 @@ void Batches::add_by_ends(DocumentPiece piece, std::vector<Work>& out) {
   state_.done += here;
   if (size < 0) return;
   int64_t cut = cut_of(size, options_.validation_fraction) - begin;
-  const bool last = piece.last;
+  const bool last = piece.last, inside = cut > 0;
   if (!piece.is_tokens && cut > 0 && cut < here)
     while (cut > 0 && (static_cast<unsigned char>(piece.text[static_cast<size_t>(cut)]) & 0xC0) == 0x80)
       --cut;
@@ -172,7 +182,8 @@ void Batches::add_by_ends(DocumentPiece piece, std::vector<Work>& out) {
     out.back().ends = last || cut == here;
     return;
   }
-  if (cut > 0) {
+  // A cut within the first character of a later piece ends what the pieces before have for training.
+  if (cut > 0 || (inside && begin > 0)) {
     DocumentPiece before = piece;
     if (piece.is_tokens) {
       before.tokens.resize(static_cast<size_t>(cut));

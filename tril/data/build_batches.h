@@ -42,6 +42,9 @@ struct Work {
   DocumentPiece origin;  // without its content
 };
 
+// The text's tokens, unless it is tokens. Errors begin with the name of the document. For several threads.
+void encode_work(Work& work, const Tokenizer& tokenizer, const DocumentReader& reader);
+
 // Where the serial half stands between two batches.
 struct BatchState {
   ReaderPosition position;

@@ -213,7 +213,7 @@ bool DocumentReader::take_text(DocumentPiece& piece) {
   const std::string_view near = text.substr(0, window);
   const size_t found = separator.empty() ? near.npos : near.find(separator);
   size_t size = 0, skip = 0;
-  if (found <= 2 * want) {
+  if (found != near.npos && (found <= 2 * want || text.size() < window)) {
     size = found;
     skip = separator.size();
   } else if (text.size() < window) {

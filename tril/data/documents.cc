@@ -105,7 +105,7 @@ int64_t Corpus::validation_size() const {
 }
 
 std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty,
-                                     const SourceOptions& options) {
+                                     const SourceOptions& options, int64_t* skipped_broken) {
   DocumentReader reader(find_sources(paths, options), options);
   std::vector<Document> documents;
   DocumentPiece piece;
@@ -122,6 +122,7 @@ std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* sk
   check_data(!documents.empty(), "{}: all {} files or documents are empty; give files with text",
              printable(paths.front().string()), end.skipped_empty + end.skipped_broken);
   if (skipped_empty != nullptr) *skipped_empty = end.skipped_empty;
+  if (skipped_broken != nullptr) *skipped_broken = end.skipped_broken;
   return documents;
 }
 
@@ -153,8 +154,15 @@ Corpus tokenize(std::span<const Document> documents, const Tokenizer& tokenizer,
 
 Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokenizer, SourceOptions options,
                    double validation_fraction, int64_t context) {
+  for (const SourceFile& file : files)
+    check_use(
+        !is_read_once(file.path),
+        "{}: beside token ids a source is read twice, which a pipe cannot be; write it to a file first, "
+        "or build a store with tril data build",
+        file.path == "-" ? "standard input" : printable(file.path.string()));
   options.vocabulary = tokenizer.vocabulary();
   options.end_of_text = tokenizer.end_of_text();
+  options.piece_bytes = piece_bytes_for(tokenizer, options.piece_bytes);
   BuildOptions build;
   build.sources = options;
   build.validation_fraction = validation_fraction;
@@ -166,7 +174,7 @@ Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokeni
   for (std::vector<Work> works = batches.next(); !works.empty(); works = batches.next()) {
     for (Work& work : works) {
       std::vector<int32_t>& side = work.side == kTrainSide ? corpus.train : corpus.validation;
-      if (!work.is_tokens) work.tokens = tokenizer.encode(work.text);
+      encode_work(work, tokenizer, batches.reader());
       side.insert(side.end(), work.tokens.begin(), work.tokens.end());
       open_tokens += std::ssize(work.tokens);
       if (!work.ends) continue;
@@ -183,6 +191,7 @@ Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokeni
   for (const int32_t id : corpus.validation) bytes[1] += std::ssize(tokenizer.token_bytes(id));
   corpus.train_bytes = bytes[0];
   corpus.validation_bytes = bytes[1];
+  corpus.skipped_broken = batches.state().position.skipped_broken;
   corpus.documents = plan.by_ends ? std::max(documents[0], documents[1]) : documents[0] + documents[1];
   check_enough(corpus, validation_fraction, context);
   corpus.fingerprint = token_fingerprint(corpus.train, corpus.validation);

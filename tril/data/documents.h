@@ -18,9 +18,9 @@ struct Document {
 };
 
 // The documents of sources of text, all in memory, as DocumentReader finds them. What is skipped in folders
-// is counted in *skipped_empty.
+// is counted in *skipped_empty, broken documents that were left out in *skipped_broken.
 std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty = nullptr,
-                                     const SourceOptions& options = {});
+                                     const SourceOptions& options = {}, int64_t* skipped_broken = nullptr);
 
 // The tokens of a run: in memory, those of a store, or a mixture of such.
 struct Corpus {
@@ -32,8 +32,9 @@ struct Corpus {
   int64_t train_bytes = 0;
   int64_t validation_bytes = 0;
   int64_t documents = 0;
-  int32_t end_of_text = -1;  // the token after each document, or -1: there is none
-  std::string fingerprint;   // of the tokens: resume refuses other data
+  int64_t skipped_broken = 0;  // documents that read_corpus() left out
+  int32_t end_of_text = -1;    // the token after each document, or -1: there is none
+  std::string fingerprint;     // of the tokens: resume refuses other data
 
   // Not of a mixture.
   TokenView train_tokens() const { return store ? store->train.tokens() : TokenView(train); }

@@ -74,7 +74,11 @@ void export_text(const TokenFile& side, const Tokenizer& tokenizer, bool json, c
     for (int64_t at = 0; at < view.size(); at += kPieceTokens) {
       tokens.resize(static_cast<size_t>(std::min(kPieceTokens, view.size() - at)));
       view.copy(at, std::ssize(tokens), tokens.data());
-      text += tokenizer.decode(tokens);
+      // A space in front is left out of a text, not of its parts.
+      if (at == 0)
+        text += tokenizer.decode(tokens);
+      else
+        for (const int32_t id : tokens) text += tokenizer.token_bytes(id);
       if (json) continue;
       write(text);
       text.clear();

@@ -1,7 +1,6 @@
 #include "tril/data/nanogpt.h"
 
 #include <cstring>
-#include <variant>
 #include <vector>
 
 #include "tril/base/error.h"
@@ -57,12 +56,6 @@ class Pickle {
     return value;
   }
   void push(Value value) { stack_.push_back(std::move(value)); }
-  Value pop() {
-    check_data(!stack_.empty(), "{}: damaged at byte {}", name_, at_);
-    Value value = std::move(stack_.back());
-    stack_.pop_back();
-    return value;
-  }
   void push_text(size_t n) {
     check_data(n <= kLongestText, "{}: has a text of {} bytes at byte {}, which names no character", name_, n,
                at_);

@@ -46,6 +46,8 @@ void refuse_unread(const Path& path) {
              "{}: archives are not read here; unpack it and give the folder", name);
   check_data(!is_one_of(extension, {".pdf", ".docx", ".epub", ".odt"}),
              "{}: this is no plain text; convert it first, for example with pandoc or pdftotext", name);
+  check_data(!has_token_ids(format_of_name(path)) || extension == lower(path.extension().string()),
+             "{}: compressed token ids are not read here; unpack it first", name);
 }
 
 std::vector<Path> files_below(const Path& folder, const SourceOptions& options) {
@@ -100,6 +102,11 @@ SourceFormat format_of_name(const Path& path) {
   if (is_one_of(extension, {".h5", ".hdf5"})) return SourceFormat::kHdf5;
   if (extension == ".bin") return SourceFormat::kTokenBin;
   return SourceFormat::kText;
+}
+
+bool is_read_once(const Path& path) {
+  std::error_code ignored;
+  return path == "-" || std::filesystem::is_other(path, ignored);
 }
 
 std::vector<SourceFile> find_sources(const std::vector<Path>& paths, const SourceOptions& options) {

@@ -52,6 +52,9 @@ inline bool has_token_ids(SourceFormat format) {
   return format != SourceFormat::kText && format != SourceFormat::kJsonLines;
 }
 
+// Standard input, a pipe or a device: its bytes come once.
+bool is_read_once(const Path& path);
+
 // "utf-8", "utf-16", "utf-16le", "utf-16be", "latin-1", "windows-1252". Throws kUse listing them.
 TextEncoding parse_encoding(std::string_view name);
 // What programs are written in: .c, .cc, .py and so on.

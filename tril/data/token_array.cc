@@ -16,7 +16,8 @@ std::unique_ptr<IntegerArray> open_bin(const Path& path) {
   const std::string name = printable(path.string());
   const int64_t size = std::ssize(file.bytes());
   int32_t header[3] = {};
-  std::memcpy(header, file.bytes().data(), static_cast<size_t>(std::min<int64_t>(size, sizeof header)));
+  if (size > 0)  // else there is no address to copy from
+    std::memcpy(header, file.bytes().data(), static_cast<size_t>(std::min<int64_t>(size, sizeof header)));
   const int width = header[0] == 20240520 ? 2 : header[0] == 20240801 ? 4 : 0;
   if (width == 0) {
     check_data(

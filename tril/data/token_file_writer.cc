@@ -31,9 +31,11 @@ TokenFileWriter::TokenFileWriter(const Path& path, TokenFileHeader header, const
       tokens_(kept.tokens),
       documents_(kept.documents),
       begin_(kept.document_begin) {
-  const int64_t there =
-      tokens_ + documents_ == 0 ? 0 : token_store::kHeaderBytes + tokens_ * header_.token_bytes;
-  file_ = std::make_unique<GrowingFile>(path, there);
+  const auto bytes_to = [&](int64_t token) {
+    return tokens_ + documents_ == 0 ? 0 : token_store::kHeaderBytes + token * header_.token_bytes;
+  };
+  const int64_t there = bytes_to(tokens_);
+  file_ = std::make_unique<GrowingFile>(path, there, bytes_to(begin_));
   ends_ = std::make_unique<GrowingFile>(ends_of(path), 8 * documents_);
   if (there == 0) file_->write(bytes_of(std::string(token_store::kHeaderBytes, '\0')));
 }

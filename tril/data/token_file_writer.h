@@ -18,6 +18,7 @@ class TokenFileWriter {
     int64_t document_begin = 0;  // of the document that is being written
   };
   // `header` says width, vocabulary, end of text and tokenizer. What the files hold beyond `kept` is cut off.
+  // Of the document that is being written tokens may be missing: the caller dropped it later, and will again.
   TokenFileWriter(const Path& path, TokenFileHeader header, const Kept& kept);
 
   void append(std::span<const int32_t> tokens);
