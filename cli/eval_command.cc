@@ -131,7 +131,8 @@ int eval_command(const Arguments& words) {
   CommandLine line(
       "eval",
       "Measures how well a model predicts text: loss, perplexity and bits per byte, every token\n"
-      "predicted once from the tokens before it in its document.",
+      "predicted once from the tokens before it in its document; the first one from end-of-text, where the\n"
+      "tokenizer has it, else it does not count.",
       kExamples);
   line.positional("MODEL", folder, "folder of a model or a run");
   line.positionals("FILE", paths, "text files, folders, .jsonl, or - for standard input");

@@ -120,9 +120,14 @@ void read_store(const TrainArguments& arguments, bool stores_alone, Group& group
     run.tokenizer = std::make_unique<Tokenizer>(Tokenizer::load(store->tokenizer_path()));
     check_same_tokenizer(*run.tokenizer, of_store, store->tokenizer_path().string());
     const bool given = arguments.given.contains("tokenizer");
-    if (given && run.options.tokenizer != run.tokenizer->kind_name())
-      check_same_tokenizer(Tokenizer::load(run.options.tokenizer), of_store,
-                           "--tokenizer " + run.options.tokenizer);
+    const std::string& asked = run.options.tokenizer;
+    if (given && asked != run.tokenizer->kind_name()) {
+      check_use(
+          asked != "bpe" && asked != "char" && asked != "byte",
+          "--tokenizer {}: the store was built with a {} tokenizer; leave it out, or build the store again",
+          asked, run.tokenizer->kind_name());
+      check_same_tokenizer(Tokenizer::load(asked), of_store, "--tokenizer " + asked);
+    }
     if (!given) run.options.tokenizer = store->tokenizer_path().string();
   } else {
     check_same_tokenizer(*run.tokenizer, of_store,

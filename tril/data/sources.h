@@ -34,8 +34,9 @@ struct SourceOptions {
   // Of files of token ids: how they are read.
   int64_t vocabulary = 0;
   int32_t end_of_text = -1;  // ends or begins documents, -1: a file is one document
-  // Longer documents come in pieces: text is cut before a line that begins with a letter, where no known
-  // pattern of a tokenizer has a token across; in want of one, at a space; else between characters.
+  // Longer documents come in pieces: text is cut before a line that begins with a letter (or with what is
+  // beyond U+00C0 and no space), where no known pattern of a tokenizer has a token across; in want of one, at
+  // a space; else between characters.
   int64_t piece_bytes = int64_t{1} << 17;
 };
 
