@@ -313,25 +313,16 @@ void GrowingFile::sync() {
 
 namespace {
 
-std::string read_to_end(int descriptor, const Path& path) {
-  struct stat info {};
-  if (::fstat(descriptor, &info) != 0) fail_system(path, "read");
-  check_data(!S_ISDIR(info.st_mode), "{}: this is a directory; give a file", name_of(path));
+std::string read_to_end(InputFile file) {
   std::string text;
   size_t size = 0;
   while (true) {
     // One byte more than the size tells, so that the end of a file is met without growing.
     if (size == text.size())
-      text.resize(std::max({size_t{65536}, 2 * size, static_cast<size_t>(info.st_size) + 1}));
-    const ssize_t n = ::read(descriptor, text.data() + size, std::min(text.size() - size, size_t{1} << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_system(path, "read");
+      text.resize(std::max({size_t{65536}, 2 * size, static_cast<size_t>(file.size() + 1)}));
+    const size_t n = file.read(std::span(text).subspan(size));
     if (n == 0) break;
-    // /dev/zero and its like never end.
-    check_data(
-        size > 0 || !S_ISCHR(info.st_mode) || std::memchr(text.data(), 0, static_cast<size_t>(n)) == nullptr,
-        "{}: this is a device that gives no text; give a file or a pipe", name_of(path));
-    size += static_cast<size_t>(n);
+    size += n;
   }
   text.resize(size);
   return text;
@@ -339,13 +330,9 @@ std::string read_to_end(int descriptor, const Path& path) {
 
 }  // namespace
 
-std::string read_text_file(const Path& path) {
-  const Descriptor fd(open_retrying(path, O_RDONLY));
-  if (!fd.is_open()) fail_system(path, "open");
-  return read_to_end(fd.get(), path);
-}
+std::string read_text_file(const Path& path) { return read_to_end(InputFile(path)); }
 
-std::string read_standard_input() { return read_to_end(STDIN_FILENO, "standard input"); }
+std::string read_standard_input() { return read_to_end(InputFile::standard_input()); }
 
 void write_file_atomic(const Path& path, std::string_view content) {
   AtomicFile file(path);
