@@ -14,6 +14,7 @@
 #include "cli/near_name.h"
 #include "tril/base/error.h"
 #include "tril/base/parallel.h"
+#include "tril/base/printable.h"
 
 namespace tril::cli {
 namespace {
@@ -53,6 +54,26 @@ double parse_number(std::string_view where, std::string_view text, Range<double>
   check_use(fault == std::errc() && std::isfinite(value) && value >= range.least && value <= range.most,
             "{} {}: out of range; give a number from {} to {}", where, text, range.least, range.most);
   return value;
+}
+
+int run_part(std::string_view command, std::string_view about, std::span<const Command> parts,
+             std::string_view notes, const Arguments& arguments) {
+  const std::string word = arguments.words.empty() ? "" : arguments.words.front();
+  if (word.empty() || word == "--help" || word == "-h" || word == "help") {
+    std::string text = fmt::format("{}\n", about);
+    for (const Command& part : parts) text += fmt::format("  {:<10} {}\n", part.name, part.summary);
+    text += fmt::format("\n{}tril {} PART --help shows examples and every option.\n", notes, command);
+    std::fputs(text.c_str(), stdout);
+    return word.empty() ? 1 : 0;
+  }
+  std::vector<std::string> names;
+  for (const Command& part : parts) {
+    if (part.name == word)
+      return part.run({arguments.program, {arguments.words.begin() + 1, arguments.words.end()}});
+    names.emplace_back(part.name);
+  }
+  fail(ErrorKind::kUse, "tril {}: unknown part '{}'{} (tril {} --help lists all)", command, printable(word),
+       suggestion(word, names), command);
 }
 
 struct CommandLine::Impl {

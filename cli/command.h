@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,11 @@ int tokenizer_command(const Arguments&);
 int data_command(const Arguments&);
 int doctor_command(const Arguments&);
 int bench_command(const Arguments&);
+
+// Of a command with parts, such as tril data: runs the one that the first word names, or prints `about`, the
+// list of parts and `notes`. Throws kUse for an unknown part, with the nearest name.
+int run_part(std::string_view command, std::string_view about, std::span<const Command> parts,
+             std::string_view notes, const Arguments& arguments);
 
 template <class T>
 struct Range {

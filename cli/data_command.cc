@@ -1,8 +1,4 @@
-#include <cstdio>
-
 #include "cli/data_commands.h"
-#include "cli/format.h"
-#include "cli/near_name.h"
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 
@@ -18,17 +14,12 @@ constexpr Command kParts[] = {
     {"export", "", "the tokens or texts of a store as files of other programs", data_export_command},
 };
 
-void print_help() {
-  std::string text =
-      "Text as tokens, made once: token stores.\n\nExamples:\n"
-      "  tril data build books/ --out books.store          with a byte-pair tokenizer of its own\n"
-      "  tril data build wiki.jsonl.zst --tokenizer gpt2.json --out wiki.store\n"
-      "  tril data lint wiki.store\n"
-      "  tril train wiki.store\n\n";
-  for (const Command& part : kParts) text += fmt::format("  {:<8} {}\n", part.name, part.summary);
-  text += "\ntril data PART --help shows examples and every option.\n";
-  std::fputs(text.c_str(), stdout);
-}
+constexpr std::string_view kAbout =
+    "Text as tokens, made once: token stores.\n\nExamples:\n"
+    "  tril data build books/ --out books.store          with a byte-pair tokenizer of its own\n"
+    "  tril data build wiki.jsonl.zst --tokenizer gpt2.json --out wiki.store\n"
+    "  tril data lint wiki.store\n"
+    "  tril train wiki.store\n";
 
 }  // namespace
 
@@ -40,20 +31,6 @@ TokenStore open_store(const std::string& folder) {
   return TokenStore(folder);
 }
 
-int data_command(const Arguments& arguments) {
-  if (arguments.words.empty() || arguments.words[0] == "--help" || arguments.words[0] == "-h") {
-    print_help();
-    return arguments.words.empty() ? 1 : 0;
-  }
-  const std::string& word = arguments.words[0];
-  std::vector<std::string> names;
-  for (const Command& part : kParts) {
-    if (part.name == word)
-      return part.run({arguments.program, {arguments.words.begin() + 1, arguments.words.end()}});
-    names.emplace_back(part.name);
-  }
-  fail(ErrorKind::kUse, "tril data: unknown part '{}'{} (tril data --help lists all)", printable(word),
-       suggestion(word, names));
-}
+int data_command(const Arguments& arguments) { return run_part("data", kAbout, kParts, "", arguments); }
 
 }  // namespace tril::cli
