@@ -11,6 +11,7 @@
 #include "tril/base/error.h"
 #include "tril/base/parallel.h"
 #include "tril/data/build.h"
+#include "tril/data/source_tokenizer.h"
 #include "tril/text/bpe.h"
 #include "tril/train/defaults.h"
 
@@ -97,7 +98,7 @@ int64_t vocabulary_for(const BuildArguments& a, const std::vector<SourceFile>& f
 }
 
 Tokenizer make_tokenizer(const BuildArguments& a, const SourceOptions& reading,
-                         const std::vector<SourceFile>& files) {
+                         const std::vector<SourceFile>& files, Executor& executor) {
   if (!is_kind(a.tokenizer)) return Tokenizer::load(a.tokenizer);
   for (const SourceFile& file : files)
     check_use(
@@ -109,7 +110,7 @@ Tokenizer make_tokenizer(const BuildArguments& a, const SourceOptions& reading,
   if (quiet.on_broken) quiet.on_broken = [](const std::string&) {};
   if (a.tokenizer == "byte") return Tokenizer::bytes(/*with_end_of_text=*/true);
   if (a.tokenizer == "char") return characters_of(files, quiet, /*with_end_of_text=*/true);
-  return train_bpe_on(files, quiet, a.validation_fraction, vocabulary_for(a, files), kLearnedBytes);
+  return train_bpe_on(files, quiet, a.validation_fraction, vocabulary_for(a, files), kLearnedBytes, executor);
 }
 
 bool parse(const Arguments& words, BuildArguments& a) {
@@ -198,7 +199,7 @@ int data_build_command(const Arguments& words) {
     BuildLine progress(a.json);
     result = build_token_store(
         {a.sources.begin(), a.sources.end()},
-        [&](const std::vector<SourceFile>& files) { return make_tokenizer(a, options.sources, files); },
+        [&](const std::vector<SourceFile>& files) { return make_tokenizer(a, options.sources, files, pool); },
         options, a.out, pool,
         [&](const BuildProgress& p) {
           progress.show(p);

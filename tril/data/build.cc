@@ -7,9 +7,7 @@
 #include "tril/base/printable.h"
 #include "tril/containers/json.h"
 #include "tril/data/build_batches.h"
-#include "tril/data/documents.h"
 #include "tril/data/token_file_writer.h"
-#include "tril/text/utf8.h"
 
 namespace tril {
 namespace {
@@ -25,8 +23,7 @@ bool encodes_in_pieces(const Tokenizer& tokenizer) {
   if (kind == Tokenizer::Kind::kCharacter || kind == Tokenizer::Kind::kByte) return true;
   const auto equal = [&](std::string_view first, std::string_view second) {
     std::vector<int32_t> parts = tokenizer.encode(first);
-    const std::vector<int32_t> rest = tokenizer.encode(second);
-    parts.insert(parts.end(), rest.begin(), rest.end());
+    tokenizer.encode(second, parts);
     return parts == tokenizer.encode(std::string(first) + std::string(second));
   };
   return equal("the\n", "the") && equal("in", " the") && equal("end.\n", "The") && equal("on", " a");
@@ -372,43 +369,6 @@ class Build {
 
 int64_t piece_bytes_for(const Tokenizer& tokenizer, int64_t piece_bytes) {
   return encodes_in_pieces(tokenizer) ? piece_bytes : std::max(piece_bytes, kLongPiece);
-}
-
-Tokenizer characters_of(const std::vector<SourceFile>& files, const SourceOptions& options,
-                        bool with_end_of_text) {
-  std::vector<bool> seen(0x110000);
-  DocumentReader reader(files, options);
-  DocumentPiece piece;
-  while (reader.next(piece)) {
-    const std::string_view text = piece.text;
-    for (size_t at = 0; at < text.size(); at += static_cast<size_t>(utf8_length(text, at)))
-      seen[utf8_decode(text, at)] = true;
-  }
-  std::string all;
-  for (char32_t c = 0; c < seen.size(); ++c)
-    if (seen[c]) utf8_append(all, c);
-  const std::string_view view = all;
-  return Tokenizer::characters(std::span(&view, 1), with_end_of_text);
-}
-
-Tokenizer train_bpe_on(const std::vector<SourceFile>& files, const SourceOptions& options,
-                       double validation_fraction, int64_t vocabulary, int64_t most_bytes) {
-  BuildOptions build;
-  build.sources = options;
-  build.validation_fraction = validation_fraction;
-  Batches batches(files, build, plan_split(files, build), {}, {});
-  std::vector<std::string> texts;
-  int64_t bytes = 0;
-  for (std::vector<Work> works = batches.next(); !works.empty() && bytes < most_bytes;
-       works = batches.next()) {
-    for (Work& work : works) {
-      if (work.side != kTrainSide || bytes >= most_bytes) continue;
-      bytes += std::ssize(work.text);
-      texts.push_back(std::move(work.text));
-    }
-  }
-  const std::vector<std::string_view> views(texts.begin(), texts.end());
-  return Tokenizer::train_bpe(views, vocabulary);
 }
 
 BuildResult build_token_store(const std::vector<Path>& sources, const MakeTokenizer& make_tokenizer,

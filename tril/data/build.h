@@ -52,10 +52,4 @@ BuildResult build_token_store(const std::vector<Path>& sources, const MakeTokeni
 // than the whole.
 int64_t piece_bytes_for(const Tokenizer& tokenizer, int64_t piece_bytes);
 
-// One id for each character of the sources; or merges learned from the first `most_bytes` of training text.
-Tokenizer characters_of(const std::vector<SourceFile>& files, const SourceOptions& options,
-                        bool with_end_of_text);
-Tokenizer train_bpe_on(const std::vector<SourceFile>& files, const SourceOptions& options,
-                       double validation_fraction, int64_t vocabulary, int64_t most_bytes);
-
 }  // namespace tril

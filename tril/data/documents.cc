@@ -62,8 +62,7 @@ std::vector<int32_t> encode_pieces(const std::vector<std::string_view>& pieces,
   std::vector<int32_t> out;
   for (const std::string_view piece : pieces) {
     try {
-      const std::vector<int32_t> ids = tokenizer.encode(piece);
-      out.insert(out.end(), ids.begin(), ids.end());
+      tokenizer.encode(piece, out);
     } catch (const Error& error) {
       throw Error(error.kind(), origin(documents, piece) + ": " + error.what());
     }

@@ -39,13 +39,6 @@ class Numbers {
   std::string buffer_;
 };
 
-// The tokens of a document without the end-of-text token behind it.
-TokenView without_end(const TokenFile& side, int64_t document) {
-  const TokenView view = side.document(document);
-  const bool ended = !view.empty() && view[view.size() - 1] == side.header().end_of_text;
-  return view.part(0, view.size() - ended);
-}
-
 void export_llmc(const TokenFile& side, const Write& write) {
   const bool wide = side.header().token_bytes == 4;
   const int32_t end_of_text = side.header().end_of_text;
@@ -53,7 +46,7 @@ void export_llmc(const TokenFile& side, const Write& write) {
             "{}: {} tokens are more than a shard of llm.c holds (2^31 - 1); export a smaller store",
             printable(side.path().string()), side.header().tokens);
   int64_t tokens = 0;
-  for (int64_t i = 0; i < side.documents(); ++i) tokens += without_end(side, i).size() + (end_of_text >= 0);
+  for (int64_t i = 0; i < side.documents(); ++i) tokens += side.text_of(i).size() + (end_of_text >= 0);
   std::string header(1024, '\0');
   const int32_t fields[3] = {wide ? 20240801 : 20240520, wide ? 7 : 1, static_cast<int32_t>(tokens)};
   std::memcpy(header.data(), fields, sizeof fields);
@@ -61,7 +54,7 @@ void export_llmc(const TokenFile& side, const Write& write) {
   Numbers numbers(wide ? 4 : 2, write);
   for (int64_t i = 0; i < side.documents(); ++i) {
     if (end_of_text >= 0) numbers.add(end_of_text);
-    numbers.add(without_end(side, i));
+    numbers.add(side.text_of(i));
   }
   numbers.flush();
 }
@@ -69,7 +62,7 @@ void export_llmc(const TokenFile& side, const Write& write) {
 void export_text(const TokenFile& side, const Tokenizer& tokenizer, bool json, const Write& write) {
   std::vector<int32_t> tokens;
   for (int64_t i = 0; i < side.documents(); ++i) {
-    const TokenView view = without_end(side, i);
+    const TokenView view = side.text_of(i);
     std::string text;
     for (int64_t at = 0; at < view.size(); at += kPieceTokens) {
       tokens.resize(static_cast<size_t>(std::min(kPieceTokens, view.size() - at)));

@@ -32,12 +32,10 @@ std::vector<Task> tasks_of(const TokenFile& side) {
   return tasks;
 }
 
-// The tokens of a document without the end-of-text token behind it.
 std::vector<int32_t> tokens_of(const TokenFile& side, int64_t document) {
-  const TokenView view = side.document(document);
+  const TokenView view = side.text_of(document);
   std::vector<int32_t> tokens(static_cast<size_t>(view.size()));
   view.copy(0, view.size(), tokens.data());
-  if (!tokens.empty() && tokens.back() == side.header().end_of_text) tokens.pop_back();
   return tokens;
 }
 

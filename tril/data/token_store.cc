@@ -171,15 +171,10 @@ TokenView TokenFile::document(int64_t i) const {
   return tokens().part(begin, end - begin);
 }
 
-int64_t TokenFile::document_of(int64_t at) const {
-  check_use(at >= 0 && at < header_.tokens, "{}: there is no token {}; there are {}", name_, at,
-            header_.tokens);
-  const std::span<const uint64_t> begins = table();
-  const auto after = std::upper_bound(begins.begin(), begins.end(), static_cast<uint64_t>(at));
-  const auto document = static_cast<int64_t>(after - begins.begin()) - 1;
-  check_data(document >= 0 && document < header_.documents, "{}: token {} is in no document: damaged", name_,
-             at);
-  return document;
+TokenView TokenFile::text_of(int64_t i) const {
+  const TokenView view = document(i);
+  const bool ended = !view.empty() && view[view.size() - 1] == header_.end_of_text;
+  return view.part(0, view.size() - ended);
 }
 
 void TokenFile::verify() const {

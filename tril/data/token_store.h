@@ -39,8 +39,7 @@ class TokenFile {
   // included. Throws kData if the table is damaged there.
   int64_t document_begin(int64_t i) const;
   TokenView document(int64_t i) const;
-  // The document that holds token `at`, 0 <= at < tokens.
-  int64_t document_of(int64_t at) const;
+  TokenView text_of(int64_t i) const;  // document i without the end-of-text token behind it
   // How often each id of the vocabulary occurs.
   std::span<const uint64_t> counts() const;
   // Reads all: checksums, the table of documents, the range of the ids. Throws kData with the first fault.
