@@ -477,19 +477,6 @@ TEST(TokenizerFormats, CasesOfOthersGiveTheSameIds) {
   EXPECT_EQ(files, 10);
 }
 
-std::string from_base64(const std::string& text) {
-  const std::string alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    bits = bits << 6 | static_cast<uint32_t>(alphabet.find(c));
-    if ((count += 6) >= 8) out.push_back(static_cast<char>(bits >> (count -= 8) & 0xFF));
-  }
-  return out;
-}
-
 TEST(TokenizerFormats, PublishedFilesGiveTheIdsOfTheCases) {
   TRIL_NEEDS_TEST_DATA();
   const auto folder = *testing::test_data() / "tokenizer";
@@ -506,7 +493,7 @@ TEST(TokenizerFormats, PublishedFilesGiveTheIdsOfTheCases) {
   int cases = 0;
   for (std::string line; std::getline(in, line); ++cases) {
     const Json entry = Json::parse(line);
-    const std::string text = from_base64(entry["utf8_b64"]);
+    const std::string text = testing::from_base64(entry["utf8_b64"]);
     EXPECT_EQ(r50k.encode(text), entry["r50k"].get<Ids>()) << entry["id"];
     EXPECT_EQ(gpt2.encode(text), entry["r50k"].get<Ids>()) << entry["id"];
     EXPECT_EQ(r50k.decode(entry["r50k"].get<Ids>()), text) << entry["id"];
