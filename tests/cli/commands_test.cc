@@ -85,7 +85,9 @@ TEST_F(Commands, AnEmptyPromptStartsFromEndOfText) {
   const SafetensorsFile file(*directory_ / "e.safetensors");
   const float* logits = file.f32("logits", {1, tokenizer.vocabulary()}).f32();
   const auto best = static_cast<int32_t>(std::max_element(logits, logits + tokenizer.vocabulary()) - logits);
-  const std::string expected(tokenizer.token_bytes(best));
+  Utf8Stream stream;
+  std::string expected = stream.push(tokenizer.token_bytes(best));
+  expected += stream.finish();
   EXPECT_EQ(run({"generate", "bpe", "--temperature", "0", "--max-tokens", "1"}).out,
             expected.ends_with('\n') ? expected : expected + "\n");
 }

@@ -82,7 +82,7 @@ TEST_F(Train, TheBlocksOfOtherModels) {
                    "--mlp-bias",
                    "false"});
   EXPECT_NE(run({"info", "custom"}).out.find("alibi"), std::string::npos);
-  const Result refused = run({"train", "text.txt", "--rope-base", "10000"});
+  const Result refused = run({"train", "text.txt", "--arch", "gpt", "--rope-base", "10000"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.err.find("--positions rope"), std::string::npos) << refused.err;
   const auto refused_with = [&](std::vector<std::string> words, const std::string& part) {
@@ -167,9 +167,9 @@ INSTANTIATE_TEST_SUITE_P(Signals, Stopping, ::testing::Values(SIGINT, SIGTERM));
 
 // Every part of the recipe at once; what is saved is the average of the weights, and what is validated.
 TEST_F(Train, OtherOptimizersAndAverages) {
-  const std::vector<std::string> recipe = {
-      "--optimizer", "muon", "--moments",         "bf16", "--ema", "0.9",
-      "--schedule",  "wsd",  "--label-smoothing", "0.1",  "--out", "run"};
+  const std::vector<std::string> recipe = {"--optimizer", "muon", "--moments",         "bf16", "--ema", "0.9",
+                                           "--schedule",  "wsd",  "--label-smoothing", "0.1",  "--out", "run",
+                                           "--arch",      "gpt"};
   const auto with = [&](const std::string& steps, std::vector<std::string> more) {
     std::vector<std::string> words = recipe;
     words.insert(words.end(), {"--steps", steps});

@@ -125,6 +125,35 @@ TEST(Defaults, GivenValuesWin) {
   EXPECT_EQ(grouped.heads % 3, 0);
 }
 
+// Rotary positions turn pairs of features.
+TEST(Defaults, HeadsAreOfEvenWidth) {
+  for (const int64_t given : {0, 1, 3, 5, 7, 13}) {
+    TrainOptions o;
+    o.heads = given;
+    choose_sizes(o, kShakespeare);
+    EXPECT_EQ(o.head_size % 2, 0) << given;
+  }
+  for (const int64_t channels : {66, 90, 98, 250}) {
+    TrainOptions o;
+    o.channels = channels;
+    choose_sizes(o, kShakespeare);
+    EXPECT_EQ(o.head_size % 2, 0) << channels;
+  }
+}
+
+TEST(Defaults, TheRateIsThatOfTheBlock) {
+  const auto rate = [](const char* arch, float given) {
+    TrainOptions o;
+    if (*arch != 0) o.arch = arch;
+    o.learning_rate = given;
+    choose_sizes(o, kShakespeare);
+    return o.learning_rate;
+  };
+  EXPECT_EQ(rate("", 0), 3e-3f);
+  EXPECT_EQ(rate("gpt", 0), 1e-3f);
+  EXPECT_EQ(rate("", 0.25f), 0.25f);
+}
+
 TEST(Defaults, LengthInTokens) {
   RunFacts facts = kShakespeare;
   facts.total_tokens = 100000;

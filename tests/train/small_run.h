@@ -45,6 +45,7 @@ inline Corpus counting_corpus(int32_t vocabulary = 17) {
 
 inline TrainOptions small_options() {
   TrainOptions o;
+  o.arch = "gpt";
   o.layers = 2;
   o.heads = 3;
   o.channels = 24;

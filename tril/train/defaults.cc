@@ -30,14 +30,15 @@ void set(int64_t& option, int64_t value) {
   if (option == 0) option = value;
 }
 
-// The divisor of `channels` whose heads are nearest to 32 wide (as a ratio), the wider on ties; a multiple of
-// `kv_heads`.
+// The divisor of `channels` whose heads are nearest to 32 wide (as a ratio), the wider on ties, and of even
+// width for rotary positions if there can be one; a multiple of `kv_heads`.
 int64_t heads_for(int64_t channels, int64_t kv_heads) {
   const int64_t unit = std::max<int64_t>(kv_heads, 1);
   int64_t best = unit;
   double best_distance = 1e9;
   for (int64_t heads = unit; heads <= channels; heads += unit) {
     if (channels % heads != 0 || channels / heads > 256) continue;
+    if (channels % 2 == 0 && channels / heads % 2 != 0) continue;
     const double distance = std::abs(std::log2(static_cast<double>(channels / heads) / 32.0));
     if (distance < best_distance) {
       best = heads;
@@ -58,7 +59,7 @@ TrainOptions on_rung(TrainOptions o, const Shape3& rung) {
     set(o.heads, heads_for(o.channels, o.kv_heads));
   } else {
     set(o.heads, round_up(rung.heads, unit));
-    set(o.channels, round_up(rung.channels, o.heads));
+    set(o.channels, round_up(rung.channels, 2 * o.heads));
   }
   return o;
 }
@@ -69,7 +70,7 @@ int64_t step_tokens(const TrainOptions& o) {
 
 // Steps that the time allows.
 double affordable_steps(const TrainOptions& o, const TransformerConfig& config, const RunFacts& facts) {
-  const double seconds = expected_step_time(config, o, std::max(facts.gflops, 1.0)).total();
+  const double seconds = expected_step_time(config, o, std::max(facts.gflops, 0.1)).total();
   return kTrainingTime * std::max(facts.seconds, 1.0) / seconds;
 }
 
@@ -121,8 +122,11 @@ void choose_length(TrainOptions& o, const RunFacts& facts, const TransformerConf
 
 void choose_rates(TrainOptions& o, const TransformerConfig& config) {
   const int64_t weights = config.matrix_parameters();
-  if (o.learning_rate == 0)
-    o.learning_rate = weights < 200'000 ? 3e-3f : weights < 30'000'000 ? 1e-3f : 6e-4f;
+  const bool small = weights < 200'000, large = weights >= 30'000'000;
+  // RMS norm, rotary positions and gates bear three times the rate of GPT-2's block, and then learn twice as
+  // fast (docs/performance.md has the runs).
+  if (o.learning_rate == 0 && o.arch == "llama") o.learning_rate = large ? 1e-3f : 3e-3f;
+  if (o.learning_rate == 0) o.learning_rate = small ? 3e-3f : large ? 6e-4f : 1e-3f;
   if (o.min_learning_rate < 0) o.min_learning_rate = o.learning_rate / 10;
   if (o.warmup < 0) o.warmup = std::min<int64_t>(100, o.steps / 20);
 }

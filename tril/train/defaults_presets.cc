@@ -11,6 +11,7 @@ struct Sizes {
 
 TrainOptions shaped(const Sizes& sizes, std::string tokenizer) {
   TrainOptions o;
+  o.arch = "gpt";
   o.layers = sizes.layers;
   o.heads = sizes.heads;
   o.channels = sizes.channels;

@@ -13,7 +13,7 @@ namespace tril {
 
 struct TrainOptions {
   // sizes; 0 means: choose for the data and the machine
-  std::string arch = "gpt";
+  std::string arch = "llama";
   int64_t layers = 0, heads = 0, kv_heads = 0, channels = 0, head_size = 0, mlp_hidden = 0, context = 0;
   float dropout = 0;
   // variants of the architecture; "", and 0 where 0 is not a value: as it has it. Biases and tied_head are
