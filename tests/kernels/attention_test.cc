@@ -32,6 +32,25 @@ TEST(Attention, EveryLengthAndHeadSize) {
   }
 }
 
+// Those that registers hold, in chunks of eight with the last one fewer, and their neighbours that they do
+// not.
+TEST(Attention, ShortHeads) {
+  for (const int64_t D : {4, 8, 16}) {
+    for (const int64_t T : {1, 2, 3, 7, 8, 9, 15, 16, 17}) {
+      const AttentionCase c({5, 3, 3, T, T, D});
+      expect_attention(c);
+      if (::testing::Test::HasFatalFailure()) return;
+      if (T == 1) continue;  // all weights are 1
+      const testing::AttentionResult first = c.run();
+      ThreadPool pool(3);
+      testing::expect_same_result(c.run(pool), first);
+    }
+  }
+  expect_attention(AttentionCase({2, 4, 2, 16, 16, 4}));
+  expect_attention(AttentionCase(self(2, 2, 16, 4), {.scale = -0.7f}));
+  expect_attention(AttentionCase(self(2, 2, 16, 4), {.window = 5}));
+}
+
 TEST(Attention, LongerOddLengths) {
   expect_attention(AttentionCase(self(1, 1, 129, 64)));
   expect_attention(AttentionCase(self(2, 2, 191, 33)));

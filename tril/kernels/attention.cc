@@ -26,7 +26,17 @@ int64_t Problem::block() const {
   return std::max<int64_t>(1, std::min({spread, kForwardBlock / group(), query_tiles()}));
 }
 
+bool Problem::is_short() const {
+  const AttentionShape& s = shape;
+  const AttentionOptions& o = options;
+  const bool narrow = s.head_size == 4 || s.head_size == 8 || s.head_size == 16;
+  const bool plain = o.causal && o.query_offset == 0 && o.window == 0 && o.dropout == 0 && !o.lengths &&
+                     !o.prefix && !o.documents && !o.sinks && !reshapes_scores();
+  return narrow && plain && group() == 1 && s.query_length == s.key_length && s.key_length <= kShort;
+}
+
 int64_t Problem::chunk_heads() const {
+  if (is_short()) return 8;
   constexpr int64_t kChunks = 64;
   const bool brief = group() == 1 && std::max(query_tiles(), key_tiles()) <= kForwardBlock;
   return brief ? std::clamp<int64_t>(shape.batch * shape.kv_heads / kChunks, 1, 16) : 1;

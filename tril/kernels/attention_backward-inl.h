@@ -235,6 +235,13 @@ class Backward {
 inline void backward_chunk(const BackwardCall& call, int64_t chunk, float* head_space, float* tile_space) {
   const AttentionShape& s = call.shape;
   const HeadsOfChunk heads = call.heads_of_chunk(chunk);
+  const bool is_near = near_rows(call.query.time_stride) && near_rows(call.key.time_stride) &&
+                       near_rows(call.value.time_stride) && near_rows(call.out.time_stride) &&
+                       near_rows(call.dout.time_stride);
+  if (call.is_short() && is_near) {
+    for (int64_t h = heads.first; h < heads.last; ++h) backward_short(call, h / s.kv_heads, h % s.kv_heads);
+    return;
+  }
   const bool asks = call.asks_ahead();
   for (int64_t h = heads.first; h < heads.last; ++h) {
     const int64_t b = h / s.kv_heads, k = h % s.kv_heads, next_b = (h + 1) / s.kv_heads,

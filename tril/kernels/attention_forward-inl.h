@@ -16,6 +16,7 @@
 #include "tril/kernels/attention_dropout-inl.h"
 #include "tril/kernels/attention_pack-inl.h"
 #include "tril/kernels/attention_scores-inl.h"
+#include "tril/kernels/attention_short-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::attention::HWY_NAMESPACE {
@@ -170,6 +171,10 @@ class Forward {
 inline void forward_chunk(const ForwardCall& call, int64_t chunk, float* workspace) {
   const AttentionShape& s = call.shape;
   const HeadsOfChunk heads = call.heads_of_chunk(chunk % call.head_chunks());
+  if (call.is_short() && near_rows(call.query.time_stride)) {
+    for (int64_t h = heads.first; h < heads.last; ++h) forward_short(call, h / s.kv_heads, h % s.kv_heads);
+    return;
+  }
   const int64_t first = (call.query_blocks() - 1 - chunk / call.head_chunks()) * call.block();
   const bool asks = call.asks_ahead();
   for (int64_t h = heads.first; h < heads.last; ++h) {

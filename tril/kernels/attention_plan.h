@@ -14,6 +14,7 @@ namespace tril::attention {
 constexpr int64_t kTile = 64;        // queries and keys of a tile
 constexpr int64_t kTileStride = 80;  // floats from one row of a tile to the next: see Packing
 constexpr int64_t kStrip = 16;       // the staircase that covers a diagonal tile has steps of this size
+constexpr int64_t kShort = 16;       // queries and keys of a short head at most: attention_short-inl.h
 constexpr int64_t kPad = 16;         // floats of the widest vector: packed rows are padded to a multiple
 // Tiles that a loop keeps in the second cache while the other side streams past: query tiles (of all heads
 // that share a key/value head) in forward, key tiles in backward.
@@ -70,6 +71,8 @@ struct Problem {
     return options.lengths ? options.lengths[batch] - shape.query_length : options.query_offset;
   }
   int64_t padding(int64_t batch) const { return options.lengths ? std::max<int64_t>(0, -offset(batch)) : 0; }
+  // Are heads so short and narrow, and attention so plain, that registers hold them?
+  bool is_short() const;
   // Are scores changed between the product and the softmax?
   bool reshapes_scores() const { return options.softcap > 0 || options.alibi_slopes != nullptr; }
 };

@@ -28,7 +28,7 @@ float cross_entropy_row(size_t vocabulary, float* logits, size_t target, float g
   const double others =
       gradient ? exp_and_sum<true>(vocabulary, max, logits) : exp_and_sum<false>(vocabulary, max, logits);
   const double distance = double{target_logit} - double{max};
-  const double sum = others + std::exp(distance);
+  const double weight = std::exp(distance), sum = others + weight;
   if (gradient) {
     // p_v (1 + 2 z log Z) - (1 - s) [v = target] - s / V
     const double pull = z_loss == 0 ? 0 : 2 * double{z_loss} * (std::log(sum) + double{max});
@@ -38,7 +38,7 @@ float cross_entropy_row(size_t vocabulary, float* logits, size_t target, float g
       scale_row(vocabulary, factor, logits);
     else
       scale_and_shift_row(vocabulary, factor, static_cast<float>(-share * gradient_scale), logits);
-    const double own = (pull * std::exp(distance) - others) / sum + (smoothing - share);
+    const double own = (pull * weight - others) / sum + (smoothing - share);
     logits[target] = static_cast<float>(own * gradient_scale);
   } else {
     logits[target] = target_logit;
