@@ -152,6 +152,10 @@ TEST(Defaults, TheRateIsThatOfTheBlock) {
   EXPECT_EQ(rate("", 0), 3e-3f);
   EXPECT_EQ(rate("gpt", 0), 1e-3f);
   EXPECT_EQ(rate("", 0.25f), 0.25f);
+  TrainOptions wide;
+  wide.channels = 256;
+  choose_sizes(wide, kShakespeare);
+  EXPECT_EQ(wide.learning_rate, 1.5e-3f);
 }
 
 TEST(Defaults, LengthInTokens) {
