@@ -71,6 +71,19 @@ TEST_F(ByteStreams, PlainAndCompressedAreTheSameBytes) {
   }
 }
 
+TEST_F(ByteStreams, ZerosBehindTheLastGzipMember) {
+  const std::string text = sample(50'000), packed = gzipped(text);
+  for (const size_t zeros : {1, 511, 600'000}) {
+    const Path path = write(packed + std::string(zeros, '\0'));
+    EXPECT_TRUE(read(path) == text) << zeros;
+    EXPECT_TRUE(read(path, 777) == text) << zeros;
+    for (const std::string& behind : {std::string("x"), packed})
+      expect_error(ErrorKind::kData, {path.string(), "damaged"},
+                   [&] { read(write(packed + std::string(zeros, '\0') + behind)); });
+  }
+  expect_error(ErrorKind::kData, {"damaged"}, [&] { read(write(packed + "xyz")); });
+}
+
 TEST_F(ByteStreams, WhatIsCutOrDamagedIsSaid) {
   const std::string text = sample(50'000);
   for (const std::string& whole : {gzipped(text), zstd_packed(text)}) {

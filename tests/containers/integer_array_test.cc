@@ -149,6 +149,15 @@ TEST_F(IntegerArrays, OtherNumPyFilesAreRefused) {
   refuse(npy_file("<i4", "(9999999999, 9999999999)", "1234"), "impossible");
   refuse(npy_file("<i4", "(-1,)", "1234"), "impossible");
   refuse(npy_file("<i4", "(1, 1)", "1234", "True"), "fortran_order");
+  // Cut within its header, wherever: the length that the file names ends there.
+  const std::string whole = npy_file("<u1", "(4,)", "1234");
+  for (size_t length = 0; length + 2 < whole.size() - 10 - 4; ++length) {
+    std::string cut = whole;
+    cut[8] = static_cast<char>(length);
+    refuse(cut, "header is cut");
+  }
+  refuse(npy_file("<u1", "(4", "1234"), "no shape");
+  refuse(npy_file("<u1", "4,)", "1234"), "no shape");
 }
 
 TEST_F(IntegerArrays, Hdf5InOnePieceAndInChunks) {

@@ -76,6 +76,10 @@ struct ByteStream::Impl {
                    position);
         return 0;
       }
+      if (between && input[at] == 0) {
+        skip_padding();
+        return 0;
+      }
       if (between) {
         check_data(::inflateReset(&gzip) == Z_OK, "{}: gzip cannot go on", name);
         between = false;
@@ -93,6 +97,15 @@ struct ByteStream::Impl {
       between = code == Z_STREAM_END;
       if (before > gzip.avail_out) return before - gzip.avail_out;
     }
+  }
+
+  // Zeros behind the last member, as of blocks of a tape, are no data, which gzip(1) does too; zeros alone.
+  void skip_padding() {
+    do {
+      while (at < end && input[at] == 0) ++at;
+      check_data(at == end, "{}: damaged: byte {} of the file stands behind the zeros that end the gzip data",
+                 name, consumed());
+    } while (fill());
   }
 
   size_t read_zstd(std::span<char> buffer) {

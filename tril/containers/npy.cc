@@ -28,7 +28,7 @@ std::string_view value_of(std::string_view header, std::string_view key) {
   if (at == header.npos) return {};
   const char closing = header[at] == '(' ? ')' : header[at] == '\'' ? '\'' : ',';
   const size_t end = header.find(closing, at + 1);
-  if (end == header.npos) return header.substr(at, header.find('}', at) - at);
+  if (end == header.npos) return closing == ',' ? header.substr(at, header.find('}', at) - at) : "";
   return header.substr(at, end - at + (closing == ',' ? 0 : 1));
 }
 
@@ -109,6 +109,9 @@ std::unique_ptr<IntegerArray> open_npy(const Path& path) {
   check_data(length <= text.size() - begin, "{}: cut: the header has {} bytes, the file {}", name, length,
              text.size());
   const std::string_view header = text.substr(begin, length);
+  const size_t last = header.find_last_not_of(" \n");
+  check_data(header.starts_with('{') && last != header.npos && header[last] == '}',
+             "{}: the header is cut or damaged (\"{}\"); make the file again", name, printable(header, 80));
   const IntegerType type = type_of(value_of(header, "descr"), name);
   const std::string_view shape = value_of(header, "shape");
   check_data(shape.starts_with('('), "{}: the header names no shape; make the file again", name);
