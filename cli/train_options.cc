@@ -170,7 +170,7 @@ std::vector<Field> make_fields() {
       {"eval-every", kRun, "N", "steps between validations", &O::eval_every, 1, 1e12},
       {"eval-batches", kRun, "N", "batches of a validation", &O::eval_batches, 1, 1e12},
       {"save-every", kRun, "N", "steps between saves", &O::save_every, 1, 1e12},
-      {"sample-every", kRun, "N", "steps between samples of text", &O::sample_every, 1, 1e12},
+      {"sample-every", kRun, "N", "steps between samples of text; 0: none", &O::sample_every, 0, 1e12},
       {"save-minutes", kRun, "X", "minutes between saves, beside --save-every; 0: none (10)",
        &O::save_minutes, 0, 1e6},
       {"keep", kRun, "N", "newest saves kept, besides the best by validation loss (2)", &O::keep, 1, 1e6},
@@ -393,6 +393,8 @@ bool parse_run_arguments(const RunCommand& command, const Arguments& words, Trai
       set(field.name, flag ? (raw[field.name].on ? "true" : "false") : raw[field.name].text,
           "--" + field.name);
   }
+  int64_t& samples = out.options.sample_every;
+  if (out.given.contains("sample-every") && samples == 0) samples = 1'000'000'000'000;  // never
   settle_length(line, entries, out);
   // A preset's warm-up is for the preset's length.
   const bool warmup_given = line.given("--warmup") || std::any_of(entries.begin(), entries.end(),
