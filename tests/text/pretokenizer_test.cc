@@ -1,5 +1,6 @@
 #include "tril/text/pretokenizer.h"
 
+#include "tests/support/kernel_test.h"
 #include "tests/text/text_testing.h"
 #include "tril/text/split_patterns.h"
 #include "tril/text/unicode_classes.h"
@@ -159,6 +160,14 @@ TEST(Pretokenizer, KnownPatternsEqualPcre2) {
       check(text);
     }
   }
+}
+
+TEST(Pretokenizer, EveryInstructionSetCutsTheSame) {
+  std::string text;
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    text += random_characters(3000 + seed, 3000, seed % 2 == 0) + std::string(100 * seed, "a !\n"[seed % 4]);
+  const std::vector<std::string> expected = pieces(SplitPattern::kGpt2, text);
+  testing::for_each_target([&] { EXPECT_EQ(pieces(SplitPattern::kGpt2, text), expected); });
 }
 
 TEST(Pretokenizer, AllShortTextsOfAscii) {

@@ -81,6 +81,7 @@ class BpeStream {
  private:
   const BpeModel& model_;
   std::string pending_;
+  size_t uncut_ = 0;  // bytes of pending_ that were found to have no place to cut
 };
 
 }  // namespace tril

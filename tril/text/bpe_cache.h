@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/base/huge_pages.h"
 #include "tril/text/piece_key.h"
 
 namespace tril {
@@ -17,6 +18,9 @@ namespace tril {
 class ShortCache {
  public:
   static constexpr size_t kMostIds = 4;
+  // The number of ids less one is in the two highest bits of the first, which ids do not need.
+  static constexpr int kCountShift = 30;
+  static constexpr uint64_t kCountBits = uint64_t{3} << kCountShift;
 
   ShortCache() : lines_(kLines) {}
 
@@ -27,30 +31,33 @@ class ShortCache {
   size_t find(const PieceKey& key, uint64_t hash, int32_t* out) const {
     const Entry& entry = place_of(key, line_of(hash));
     if (!(entry.key == key)) return 0;
-    const uint64_t first = entry.ids[0] & ~kCountBits;
-    std::memcpy(out, &first, 8);
-    std::memcpy(out + 2, &entry.ids[1], 8);
-    return (entry.ids[0] >> kCountShift & 3) + 1;
+    copy_ids(entry, out);
+    return entry.count();
   }
 
-  // 1 to kMostIds ids, of a piece that is not there.
-  void put(const PieceKey& key, uint64_t hash, std::span<const int32_t> ids) {
+  struct Entry {
+    PieceKey key;
+    std::array<uint64_t, 2> ids{};  // as find() reads them
+    size_t count() const { return (ids[0] >> kCountShift & 3) + 1; }
+  };
+  // 1 to kMostIds ids, of a piece that is not there. Returns what made room; without a key nothing had to.
+  Entry put(const PieceKey& key, uint64_t hash, std::span<const int32_t> ids) {
     Line& line = lines_[hash & (kLines - 1)];
+    const Entry old = line[1];
     line[1] = line[0];
     line[0] = {key, {}};
     std::memcpy(line[0].ids.data(), ids.data(), ids.size_bytes());
     line[0].ids[0] |= uint64_t{ids.size() - 1} << kCountShift;
+    return old;
+  }
+  static void copy_ids(const Entry& entry, int32_t* out) {  // 16 bytes
+    std::array<uint64_t, 2> ids = entry.ids;
+    ids[0] &= ~kCountBits;
+    std::memcpy(out, ids.data(), 16);
   }
 
  private:
   static constexpr size_t kLines = size_t{1} << 15;
-  // The number of ids less one is in the two highest bits of the first, which ids do not need.
-  static constexpr int kCountShift = 30;
-  static constexpr uint64_t kCountBits = uint64_t{3} << kCountShift;
-  struct Entry {
-    PieceKey key;
-    std::array<uint64_t, 2> ids{};
-  };
   struct alignas(64) Line : std::array<Entry, 2> {};
 
   const Line& line_of(uint64_t hash) const { return lines_[hash & (kLines - 1)]; }
@@ -61,7 +68,7 @@ class ShortCache {
     return line[differs != 0];
   }
 
-  std::vector<Line> lines_;
+  Table<Line> lines_;
 };
 
 // All others up to 1,024 bytes. When its 1.5 MiB are used up it forgets all and starts again.

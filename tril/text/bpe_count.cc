@@ -3,36 +3,27 @@
 #include <algorithm>
 
 #include "tril/base/error.h"
+#include "tril/text/piece_keys.h"
 
 namespace tril {
 
 void PieceCounts::count(const Pretokenizer& pretokenizer, std::string_view text) {
   const char* const text_end = text.data() + text.size();
+  PieceKeys keys;
   pretokenizer.split_batches(text, [&](const PieceBatch& batch) {
     // Keys and hashes first, so that the lines of the table are on their way.
-    constexpr size_t kGroup = 32;
-    struct Prepared {
-      PieceKey key;
-      uint64_t hash;
-    };
-    std::array<Prepared, kGroup> prepared;
-    uint32_t begin = 0;
-    for (size_t group = 0; group < batch.ends.size(); group += kGroup) {
-      size_t count = 0;
-      for (const uint32_t end : batch.ends.subspan(group, std::min(kGroup, batch.ends.size() - group))) {
-        const char* const at = batch.begin + begin;
-        const size_t size = end - begin;
-        begin = end;
-        if (size > PieceKey::kLongest) {
-          add_long(std::string_view(at, size), 1);
-          continue;
-        }
-        Prepared& to = prepared[count++];
-        to.key = text_end - at >= 16 ? piece_key(at, size) : piece_key_at_end(at, size);
-        to.hash = to.key.hash();
-        __builtin_prefetch(&short_[to.hash & (short_.size() - 1)]);
+    for (size_t from = 0; from < batch.size(); from += PieceKeys::kMost) {
+      const size_t count = std::min(PieceKeys::kMost, batch.size() - from);
+      const uint32_t* const bounds = batch.bounds.data() + from;
+      make_piece_keys(batch.begin, text_end, bounds, count, keys);
+      for (size_t i = 0; i < count; ++i) __builtin_prefetch(&short_[keys.hash[i] & (short_.size() - 1)]);
+      for (size_t i = 0; i < count; ++i) {
+        const size_t size = bounds[i + 1] - bounds[i];
+        if (size <= PieceKey::kLongest)
+          add_short(keys.key(i), keys.hash[i], 1);
+        else
+          add_long(std::string_view(batch.begin + bounds[i], size), 1);
       }
-      for (size_t i = 0; i < count; ++i) add_short(prepared[i].key, prepared[i].hash, 1);
     }
   });
 }

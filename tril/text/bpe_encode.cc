@@ -7,7 +7,7 @@
 #include "tril/text/bpe.h"
 #include "tril/text/bpe_cache.h"
 #include "tril/text/bpe_merge.h"
-#include "tril/text/piece_key.h"
+#include "tril/text/piece_keys.h"
 
 namespace tril {
 namespace {
@@ -39,7 +39,7 @@ class TokenTable {
     }
     return slot;
   }
-  std::vector<Entry> entries_ = std::vector<Entry>(2);
+  Table<Entry> entries_ = Table<Entry>(2);
 };
 
 }  // namespace
@@ -75,11 +75,7 @@ struct BpeEncoder::Impl {
   explicit Impl(const BpeModel::Impl& from) : model(from) {}
 
   // Pieces are taken in groups: keys and hashes first, so that the lines of the cache are on their way.
-  static constexpr size_t kGroup = 32, kRoom = 64;  // kRoom: ids of a piece that fit what waits
-  struct Prepared {  // of a piece that no memory takes, what an earlier piece left: nothing asks for it
-    PieceKey key;
-    uint64_t hash = 0;
-  };
+  static constexpr size_t kGroup = PieceKeys::kMost, kRoom = 24;  // kRoom: ids of a piece that fit what waits
 
   const BpeModel::Impl& model;
   ShortCache short_cache;
@@ -87,8 +83,9 @@ struct BpeEncoder::Impl {
   static constexpr size_t kWaiting = 4096;
   std::array<int32_t, kWaiting> ids;  // `waiting` of them, to be appended
   size_t waiting = 0;
-  int misses = 0;  // of short_cache, in the last groups
-  std::array<Prepared, kGroup> prepared;
+  int misses = 0;  // pieces of the last group that no cache held
+  PieceKeys keys;
+  std::array<uint64_t, kGroup> long_hashes;  // of pieces that are too long for a key
   std::vector<int32_t> long_ids;
 
   void encode(std::string_view text, std::vector<int32_t>& out) {
@@ -98,72 +95,113 @@ struct BpeEncoder::Impl {
   }
 
   void encode_batch(const PieceBatch& batch, const char* text_end, std::vector<int32_t>& out) {
-    const char* at = batch.begin;
-    uint32_t begin = 0;
-    for (size_t group = 0; group < batch.ends.size(); group += kGroup) {
-      const auto ends = batch.ends.subspan(group, std::min(kGroup, batch.ends.size() - group));
-      prepare(batch.begin, begin, ends, text_end);
-      at = encode_group(at, begin, ends, out);
-      begin = ends.back();
+    static_assert(kGroup * kRoom + ShortCache::kMostIds < kWaiting);
+    for (size_t from = 0; from < batch.size(); from += kGroup) {
+      const size_t count = std::min(kGroup, batch.size() - from);
+      const uint32_t* const bounds = batch.bounds.data() + from;
+      make_piece_keys(batch.begin, text_end, bounds, count, keys);
+      prefetch(batch.begin, bounds, count);
+      if (waiting > kWaiting - kGroup * kRoom - ShortCache::kMostIds) flush(out);
+      if (keys.any_long)
+        encode_group(batch.begin, bounds, count, out);
+      else
+        encode_short_group(batch.begin, bounds, count);
     }
     flush(out);
   }
 
-  void prepare(const char* from, uint32_t begin, std::span<const uint32_t> ends, const char* text_end) {
-    Prepared* to = prepared.data();
-    const bool readable = text_end - (from + ends.back()) >= 16;  // 16 bytes from any of them
-    for (const uint32_t end : ends) {
-      const char* const at = from + begin;
-      const size_t size = end - begin;
-      if (size <= PieceKey::kLongest) [[likely]] {
-        to->key = readable ? piece_key(at, size) : piece_key_at_end(at, size);
-        to->hash = to->key.hash();
-        short_cache.prefetch(to->hash);
-      } else if (size <= LongCache::kLongest) {
-        to->hash = piece_hash(std::string_view(at, size));
-        long_cache.prefetch(to->hash);
-      }
-      begin = end;
-      ++to;
+  void prefetch(const char* text, const uint32_t* bounds, size_t count) {
+    for (size_t i = 0; i < count; ++i) short_cache.prefetch(keys.hash[i]);
+    for (size_t i = 0; keys.any_long && i < count; ++i) {
+      const std::string_view piece(text + bounds[i], bounds[i + 1] - bounds[i]);
+      if (piece.size() <= PieceKey::kLongest || piece.size() > LongCache::kLongest) continue;
+      long_hashes[i] = piece_hash(piece);
+      long_cache.prefetch(long_hashes[i]);
     }
-    if (misses < 2) return;
-    // While much is new, what will be asked for next is sent for as well.
+    // Few pieces that are new are not worth a look at all of them.
+    constexpr int kManyNew = 6;
+    const bool many = misses >= kManyNew;
     misses = 0;
-    for (const Prepared* piece = prepared.data(); piece != to; ++piece) {
-      if (!short_cache.holds(piece->key, piece->hash)) model.tokens.prefetch(piece->hash);
+    if (many) learn(text, bounds, count);
+  }
+
+  // While much is new: what the cache lacks of a group is looked up and merged together beforehand.
+  void learn(const char* text, const uint32_t* bounds, size_t count) {
+    std::array<uint8_t, kGroup> missing;
+    size_t missed = 0;
+    for (size_t i = 0; i < count; ++i) {
+      if (bounds[i + 1] - bounds[i] > PieceKey::kLongest || short_cache.holds(keys.key(i), keys.hash[i]))
+        continue;
+      model.tokens.prefetch(keys.hash[i]);
+      long_cache.prefetch(keys.hash[i]);
+      missing[missed++] = static_cast<uint8_t>(i);
+    }
+    std::array<std::string_view, kGroup> pieces;
+    std::array<Merger::Ids, kGroup> merged;
+    size_t merges = 0;
+    int fresh = 0;
+    for (size_t j = 0; j < missed; ++j) {
+      const size_t i = missing[j];
+      const std::string_view piece(text + bounds[i], bounds[i + 1] - bounds[i]);
+      if (const int32_t id = model.tokens.find(keys.key(i), keys.hash[i]); id >= 0) {
+        if (!short_cache.holds(keys.key(i), keys.hash[i])) remember(keys.key(i), keys.hash[i], {&id, 1});
+        ++fresh;
+      } else if (long_cache.find(piece, keys.hash[i]).empty()) {
+        missing[merges] = static_cast<uint8_t>(i);
+        pieces[merges++] = piece;
+      }
+    }
+    misses = fresh + static_cast<int>(merges);
+    for (size_t j = 0; j < merges; j += Merger::kMostTogether) {
+      const size_t n = std::min(Merger::kMostTogether, merges - j);
+      model.merger.merge_together(std::span(pieces).subspan(j, n), std::span(merged).subspan(j, n));
+    }
+    for (size_t j = 0; j < merges; ++j) {
+      const size_t i = missing[j];
+      const std::span<const int32_t> found(merged[j].ids.data(), merged[j].count);
+      if (short_cache.holds(keys.key(i), keys.hash[i])) continue;  // the same piece twice
+      if (found.size() <= ShortCache::kMostIds)
+        remember(keys.key(i), keys.hash[i], found);
+      else if (long_cache.find(pieces[j], keys.hash[i]).empty())
+        long_cache.put(pieces[j], keys.hash[i], found);
     }
   }
 
-  const char* encode_group(const char* at, uint32_t begin, std::span<const uint32_t> ends,
-                           std::vector<int32_t>& out) {
-    static_assert(kGroup * kRoom + ShortCache::kMostIds < kWaiting);
-    if (waiting > kWaiting - kGroup * kRoom - ShortCache::kMostIds) flush(out);
+  // All have keys.
+  void encode_short_group(const char* text, const uint32_t* bounds, size_t count) {
     int32_t* next = ids.data() + waiting;
-    const Prepared* piece = prepared.data();
-    for (const uint32_t end : ends) {
-      const size_t size = end - begin;
-      begin = end;
-      if (size <= PieceKey::kLongest) [[likely]] {
-        size_t count = short_cache.find(piece->key, piece->hash, next);
-        if (count == 0) count = encode_new(std::string_view(at, size), piece->key, piece->hash, next);
-        next += count;
-      } else {
-        const std::span<const int32_t> found = encode_long(std::string_view(at, size), piece->hash);
-        if (found.size() <= kRoom) [[likely]] {
-          for (size_t i = 0; i < found.size(); ++i) next[i] = found[i];
-          next += found.size();
-        } else {
-          waiting = static_cast<size_t>(next - ids.data());
-          flush(out);
-          next = ids.data();
-          out.insert(out.end(), found.begin(), found.end());
-        }
+    for (size_t i = 0; i < count; ++i) next += encode_short(text, bounds, i, next);
+    waiting = static_cast<size_t>(next - ids.data());
+  }
+
+  size_t encode_short(const char* text, const uint32_t* bounds, size_t i, int32_t* to) {
+    const PieceKey key = keys.key(i);
+    const size_t count = short_cache.find(key, keys.hash[i], to);
+    if (count > 0) [[likely]]
+      return count;
+    return encode_new(std::string_view(text + bounds[i], key.size()), key, keys.hash[i], to);
+  }
+
+  void encode_group(const char* text, const uint32_t* bounds, size_t count, std::vector<int32_t>& out) {
+    int32_t* next = ids.data() + waiting;
+    for (size_t i = 0; i < count; ++i) {
+      const size_t size = bounds[i + 1] - bounds[i];
+      if (size <= PieceKey::kLongest) {
+        next += encode_short(text, bounds, i, next);
+        continue;
       }
-      at += size;
-      ++piece;
+      const std::span<const int32_t> found =
+          encode_long(std::string_view(text + bounds[i], size), long_hashes[i]);
+      if (found.size() <= kRoom) [[likely]] {
+        for (const int32_t id : found) *next++ = id;
+      } else {
+        waiting = static_cast<size_t>(next - ids.data());
+        flush(out);
+        next = ids.data();
+        out.insert(out.end(), found.begin(), found.end());
+      }
     }
     waiting = static_cast<size_t>(next - ids.data());
-    return at;
   }
 
   void flush(std::vector<int32_t>& out) {
@@ -180,11 +218,12 @@ struct BpeEncoder::Impl {
   }
 
   // A piece of up to 15 bytes that short_cache does not hold.
-  size_t encode_new(std::string_view piece, const PieceKey& key, uint64_t hash, int32_t* to) {
-    ++misses;
+  [[gnu::noinline]] size_t encode_new(std::string_view piece, const PieceKey& key, uint64_t hash,
+                                      int32_t* to) {
     if (const int32_t id = model.tokens.find(key, hash); id >= 0) {
       *to = id;
-      short_cache.put(key, hash, std::span(to, 1));
+      remember(key, hash, std::span(to, 1));
+      ++misses;
       return 1;
     }
     const std::span<const int32_t> found = remembered(piece, hash);
@@ -195,14 +234,24 @@ struct BpeEncoder::Impl {
   std::span<const int32_t> remembered(std::string_view piece, uint64_t hash) {
     const auto found = long_cache.find(piece, hash);
     if (!found.empty()) return found;
+    ++misses;
     long_ids.clear();
     merge_piece(piece, long_ids);
     if (piece.size() <= PieceKey::kLongest && long_ids.size() <= ShortCache::kMostIds) {
-      short_cache.put(piece_key(piece), hash, long_ids);
+      remember(piece_key(piece), hash, long_ids);
       return long_ids;
     }
     long_cache.put(piece, hash, long_ids);
     return long_ids;
+  }
+
+  // What makes room in the one cache goes to the other, unless the table of tokens has it.
+  void remember(const PieceKey& key, uint64_t hash, std::span<const int32_t> of_piece) {
+    const ShortCache::Entry old = short_cache.put(key, hash, of_piece);
+    if (old.key == PieceKey() || old.count() == 1) return;
+    std::array<int32_t, ShortCache::kMostIds> of_old;
+    ShortCache::copy_ids(old, of_old.data());
+    long_cache.put(old.key.bytes(), old.key.hash(), std::span(of_old).first(old.count()));
   }
 
   void merge_piece(std::string_view piece, std::vector<int32_t>& to) {
@@ -246,7 +295,9 @@ void BpeModel::encode(std::string_view text, std::vector<int32_t>& out) const {
 
 void BpeStream::push(std::string_view block, std::vector<int32_t>& out) {
   pending_.append(block);
+  if (pending_.size() < 2 * uncut_) return;  // so that each byte is looked at a few times
   const size_t cut = model_.pretokenizer().last_safe_cut(pending_);
+  uncut_ = cut == 0 ? pending_.size() : 0;
   if (cut == 0) return;
   model_.encode(std::string_view(pending_).substr(0, cut), out);
   pending_.erase(0, cut);
@@ -255,6 +306,7 @@ void BpeStream::push(std::string_view block, std::vector<int32_t>& out) {
 void BpeStream::finish(std::vector<int32_t>& out) {
   model_.encode(pending_, out);
   pending_.clear();
+  uncut_ = 0;
 }
 
 }  // namespace tril

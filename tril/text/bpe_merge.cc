@@ -82,6 +82,90 @@ size_t Merger::merge_short(std::string_view piece, int32_t* out) const {
   return count;
 }
 
+// One of several pieces that are merged together: as merge_short, but between the choice of a pair and the
+// look-up of the two new ones the others have their turn.
+class Merger::Together {
+ public:
+  void start(const Merger& merger, std::string_view piece) {
+    const size_t n = piece.size();
+    const auto byte = [&](size_t i) { return size_t{static_cast<unsigned char>(piece[i])}; };
+    keys_.fill(kNone);
+    for (size_t i = 0; i < n; ++i) ids_[i] = merger.byte_ids_[byte(i)];
+    for (size_t i = 0; i + 1 < n; ++i) keys_[i] = key(merger.byte_pairs_[byte(i) << 8 | byte(i + 1)], i);
+    alive_ = (uint64_t{1} << n) - 1;
+    has_left_ = has_right_ = false;
+  }
+
+  // Looks up what the step before asked for and joins one pair; false if there is none.
+  bool step(const Merger& merger) {
+    if (has_right_) keys_[at_] = key(merger.rank_of(right_pair_), at_);
+    if (has_left_) keys_[left_] = key(merger.rank_of(left_pair_), left_);
+    std::array<uint32_t, 4> least = {keys_[0], keys_[1], keys_[2], keys_[3]};
+    for (size_t i = 4; i < kLongestTogether; i += 4)
+      for (size_t j = 0; j < 4; ++j) least[j] = std::min(least[j], keys_[i + j]);
+    const uint32_t best = std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
+    if (best == kNone) return false;
+    at_ = best & ((1u << kPlaceBits) - 1);
+    uint64_t behind = alive_ & (~uint64_t{1} << at_);
+    const auto right = static_cast<size_t>(std::countr_zero(behind));
+    ids_[at_] = merger.results_[best >> kPlaceBits];
+    alive_ &= ~(uint64_t{1} << right);
+    keys_[right] = keys_[at_] = kNone;
+    behind &= behind - 1;
+    const uint64_t before = alive_ & ((uint64_t{1} << at_) - 1);
+    has_right_ = behind != 0;
+    has_left_ = before != 0;
+    if (has_right_) {
+      right_pair_ = pair_of(ids_[at_], ids_[static_cast<size_t>(std::countr_zero(behind))]);
+      __builtin_prefetch(&merger.table_[merger.slot_of(right_pair_)]);
+    }
+    if (has_left_) {
+      left_ = static_cast<size_t>(63 - std::countl_zero(before));
+      left_pair_ = pair_of(ids_[left_], ids_[at_]);
+      __builtin_prefetch(&merger.table_[merger.slot_of(left_pair_)]);
+    }
+    return true;
+  }
+
+  void finish(Ids& out) const {
+    out.count = 0;
+    for (uint64_t left = alive_; left != 0; left &= left - 1)
+      out.ids[out.count++] = ids_[static_cast<size_t>(std::countr_zero(left))];
+  }
+
+ private:
+  static uint32_t key(uint32_t rank, size_t place) {
+    return rank == kNone ? kNone : rank << kPlaceBits | static_cast<uint32_t>(place);
+  }
+  std::array<int32_t, kLongestTogether> ids_;
+  std::array<uint32_t, kLongestTogether> keys_;
+  uint64_t alive_, left_pair_, right_pair_;
+  size_t at_, left_;
+  bool has_left_, has_right_;
+};
+
+void Merger::merge_together(std::span<const std::string_view> pieces, std::span<Ids> out) const {
+  std::array<Together, kMostTogether> states;
+  std::array<uint8_t, kMostTogether> open;
+  size_t count = pieces.size();
+  for (size_t i = 0; i < count; ++i) {
+    states[i].start(*this, pieces[i]);
+    open[i] = static_cast<uint8_t>(i);
+  }
+  while (count > 0) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const uint8_t piece = open[i];
+      open[kept] = piece;
+      if (states[piece].step(*this))
+        ++kept;
+      else
+        states[piece].finish(out[piece]);
+    }
+    count = kept;
+  }
+}
+
 namespace {
 
 constexpr uint32_t kGone = UINT32_MAX;

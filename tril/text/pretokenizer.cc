@@ -86,11 +86,8 @@ Pretokenizer::Pretokenizer(std::vector<SplitStep> steps) {
 
 void Pretokenizer::split(std::string_view text, FunctionRef<void(std::string_view)> piece) const {
   split_batches(text, [&](const PieceBatch& batch) {
-    uint32_t begin = 0;
-    for (const uint32_t end : batch.ends) {
-      piece(std::string_view(batch.begin + begin, end - begin));
-      begin = end;
-    }
+    for (size_t i = 0; i < batch.size(); ++i)
+      piece(std::string_view(batch.begin + batch.bounds[i], batch.bounds[i + 1] - batch.bounds[i]));
   });
 }
 

@@ -35,10 +35,11 @@ struct SplitStep {
   bool operator==(const SplitStep&) const = default;
 };
 
-// Pieces next to each other, many at a time: piece i is [ends[i-1], ends[i]) from `begin`.
+// Pieces next to each other, many at a time: piece i is [bounds[i], bounds[i + 1]) from `begin`.
 struct PieceBatch {
   const char* begin = nullptr;
-  std::span<const uint32_t> ends;
+  std::span<const uint32_t> bounds;
+  size_t size() const { return bounds.size() - 1; }
 };
 
 // Cheap to copy. Const members may be called from several threads at once.

@@ -26,7 +26,13 @@ void classify_ascii(const uint8_t* text, size_t words, ByteMasks& masks) {
       const auto v = hn::LoadU(d, text + 64 * word + i);
       const auto blank = hn::Eq(v, hn::Set(d, uint8_t{' '}));
       const auto store = [&](auto mask, ByteMasks::Mask& to) {
-        hn::StoreMaskBits(d, mask, reinterpret_cast<uint8_t*>(&to[word]) + i / 8);
+        if constexpr (hn::MaxLanes(d) >= 8) {
+          hn::StoreMaskBits(d, mask, reinterpret_cast<uint8_t*>(&to[word]) + i / 8);
+        } else {
+          uint8_t bits[8] = {};
+          hn::StoreMaskBits(d, mask, bits);
+          to[word] = (i == 0 ? 0 : to[word]) | uint64_t{bits[0]} << i;
+        }
       };
       store(below(hn::Or(v, hn::Set(d, uint8_t{0x20})), 'a', 26), masks.letter);
       store(below(v, '0', 10), masks.number);
@@ -36,6 +42,30 @@ void classify_ascii(const uint8_t* text, size_t words, ByteMasks& masks) {
       store(hn::Gt(v, hn::Set(d, uint8_t{0x7F})), masks.high);
     }
   }
+}
+
+// Writes the place of each bit that is set, counted from `first`, and returns how many; what it writes behind
+// them means nothing, up to 16 numbers.
+size_t list_bits(const uint64_t* words, size_t count, uint32_t first, uint32_t* out) {
+  const hn::CappedTag<uint32_t, 16> d;
+  uint32_t* to = out;
+  for (size_t word = 0; word < count; ++word, first += 64) {
+    uint64_t left = words[word];
+    if constexpr (hn::MaxLanes(d) >= 8) {
+      // Without a branch that depends on how many there are.
+      const size_t lanes = hn::Lanes(d);
+      for (size_t i = 0; i < 64; i += lanes, left >>= lanes) {
+        const auto bits = static_cast<uint16_t>(left & ((uint64_t{1} << lanes) - 1));
+        const auto mask = hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits));
+        hn::StoreU(hn::Compress(hn::Iota(d, first + static_cast<uint32_t>(i)), mask), d, to);
+        to += hwy::PopCount(uint64_t{bits});
+      }
+    } else {
+      for (; left != 0; left &= left - 1)
+        *to++ = first + static_cast<uint32_t>(hwy::Num0BitsBelowLS1Bit_Nonzero64(left));
+    }
+  }
+  return static_cast<size_t>(to - out);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -53,6 +83,7 @@ namespace tril {
 namespace {
 
 HWY_EXPORT(classify_ascii);
+HWY_EXPORT(list_bits);
 
 constexpr uint64_t bit(size_t at) { return uint64_t{1} << (at & 63); }
 
@@ -221,17 +252,13 @@ class Gpt2Splitter {
   // Hands on the pieces that end at starts up to `limit`; returns the last of these.
   const char* emit(const char* at, size_t limit, PieceSink& sink) {
     sink.flush();
+    static_assert(kChunk + 16 <= PieceSink::kBatch);  // what list_bits may write
     uint32_t* const ends = sink.room(PieceSink::kBatch);
     const auto base = static_cast<uint32_t>(at - sink.begin());
-    size_t count = 0;
     starts_[0] &= ~uint64_t{1};
-    for (size_t word = 0; word < words_ && 64 * word <= limit; ++word) {
-      uint64_t left = starts_[word];
-      if (64 * word + 63 > limit) left &= (bit(limit) << 1) - 1;
-      const auto first = base + static_cast<uint32_t>(64 * word);
-      for (; left != 0; left &= left - 1)
-        ends[count++] = first + static_cast<uint32_t>(std::countr_zero(left));
-    }
+    const size_t words = std::min(words_, limit / 64 + 1);
+    if (words == limit / 64 + 1) starts_[words - 1] &= (bit(limit) << 1) - 1;
+    const size_t count = HWY_DYNAMIC_DISPATCH(list_bits)(starts_.data(), words, base, ends);
     sink.added(count);
     return count == 0 ? at : at + (ends[count - 1] - base);
   }

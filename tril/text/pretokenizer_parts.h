@@ -14,7 +14,9 @@ namespace tril {
 class PieceSink {
  public:
   static constexpr size_t kBatch = 4096;
-  PieceSink(const char* begin, FunctionRef<void(const PieceBatch&)> batch) : begin_(begin), batch_(batch) {}
+  PieceSink(const char* begin, FunctionRef<void(const PieceBatch&)> batch) : begin_(begin), batch_(batch) {
+    bounds_[0] = 0;
+  }
 
   void add(const char* end) {
     const auto offset = static_cast<size_t>(end - begin_);
@@ -22,23 +24,23 @@ class PieceSink {
       flush();
       check_size(end);
     }
-    ends_[count_++] = static_cast<uint32_t>(end - begin_);
+    bounds_[++count_] = static_cast<uint32_t>(end - begin_);
     last_ = end;
   }
   void flush() {
-    if (count_ > 0) batch_({begin_, std::span(ends_.data(), count_)});
+    if (count_ > 0) batch_({begin_, std::span(bounds_.data(), count_ + 1)});
     if (count_ > 0) begin_ = last_;
     count_ = 0;
   }
   // Room for `most` ends from begin(), at least 1 and at most kBatch of them; then added(how many).
   uint32_t* room(size_t most) {
     if (count_ + most > kBatch || (count_ > 0 && static_cast<size_t>(last_ - begin_) > kFar)) flush();
-    return ends_.data() + count_;
+    return bounds_.data() + 1 + count_;
   }
   const char* begin() const { return begin_; }
   void added(size_t count) {
     count_ += count;
-    if (count > 0) last_ = begin_ + ends_[count_ - 1];
+    if (count > 0) last_ = begin_ + bounds_[count_];
   }
 
  private:
@@ -49,7 +51,7 @@ class PieceSink {
   const char* last_ = nullptr;
   FunctionRef<void(const PieceBatch&)> batch_;
   size_t count_ = 0;
-  std::array<uint32_t, kBatch> ends_;
+  std::array<uint32_t, kBatch + 1> bounds_;  // the first is 0
 };
 
 // Cuts one text with a known pattern, character by character. Also what the faster code asks where it cannot
