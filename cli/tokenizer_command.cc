@@ -1,5 +1,7 @@
 #include "cli/tokenizer_command.h"
 
+#include "tril/base/files.h"
+
 namespace tril::cli {
 namespace {
 
@@ -24,6 +26,10 @@ constexpr std::string_view kNotes =
     "tokenizer.bin, a\n.gguf file, or a folder with one of them, such as a model's.\n";
 
 }  // namespace
+
+std::string read_text(const std::string& file) {
+  return file == "-" ? read_standard_input() : read_text_file(file);
+}
 
 int tokenizer_command(const Arguments& words) { return run_part("tokenizer", kAbout, kParts, kNotes, words); }
 

@@ -153,7 +153,7 @@ int tokenizer_export(const Arguments& words) {
   line.positional("TOKENIZER", file, "a file, or the folder of a model");
   line.text("--to", to, "FORMAT", "tokenizer.json, vocab+merges, tiktoken, llama2.c or gguf");
   line.text("--out", out, "FILE", "file to write (vocab+merges: a folder)");
-  line.text("--pattern", pattern, "NAME", "split pattern of a file that does not say it");
+  line.text("--pattern", pattern, "NAME", kPatternHelp);
   if (!line.parse(words)) return 0;
   check_use(
       !file.empty(),

@@ -167,7 +167,7 @@ int tokenizer_info(const Arguments& words) {
                    "What a tokenizer is: kind, size, special tokens, pattern, hash, longest tokens.",
                    kInfoExamples);
   line.positional("TOKENIZER", file, "a file, or the folder of a model");
-  line.text("--pattern", pattern, "NAME", "split pattern of a file that does not say it");
+  line.text("--pattern", pattern, "NAME", kPatternHelp);
   line.flag("--json", json, "report as one JSON object");
   if (!line.parse(words)) return 0;
   check_use(!file.empty(), "tril tokenizer info: no tokenizer given; usage: tril tokenizer info FILE");
@@ -188,7 +188,7 @@ int tokenizer_compare(const Arguments& words) {
       "Encodes the same text with two tokenizers: tokens, bytes per token, and where they first differ.",
       kCompareExamples);
   line.positionals("A B FILE", files, "two tokenizers, then texts (- for standard input)");
-  line.text("--pattern", pattern, "NAME", "split pattern of files that do not say it");
+  line.text("--pattern", pattern, "NAME", kPatternHelp);
   line.flag("--json", json, "report as one JSON object");
   if (!line.parse(words)) return 0;
   check_use(files.size() >= 3,
@@ -201,7 +201,7 @@ int tokenizer_compare(const Arguments& words) {
                "bytes/token A, B");
   Compared total = {.file = "all"};
   for (size_t i = 2; i < files.size(); ++i) {
-    const std::string text = files[i] == "-" ? read_standard_input() : read_text_file(files[i]);
+    const std::string text = read_text(files[i]);
     const std::vector<int32_t> ids_a = a.encode(text), ids_b = b.encode(text);
     const Compared c = {.file = files[i],
                         .bytes = std::ssize(text),

@@ -5,11 +5,12 @@
 #include <charconv>
 #include <cstdio>
 
+#include "cli/format.h"
 #include "cli/output.h"
 #include "cli/tokenizer_command.h"
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
-#include "tril/text/tokenizer.h"
+#include "tril/text/tokenizer_stream.h"
 
 namespace tril::cli {
 namespace {
@@ -23,14 +24,6 @@ constexpr const char* kDecodeExamples =
     "  tril tokenizer decode --tokenizer runs/book ids.txt > chapter.txt\n"
     "  echo 9906 11 1917 | tril tokenizer decode --tokenizer cl100k_base.tiktoken";
 
-constexpr const char* kPatternHelp =
-    "split pattern of a file that does not say it (.tiktoken, vocab.json): gpt2, cl100k, o200k, llama3, "
-    "qwen2, ...";
-
-std::string read_input(const std::string& name) {
-  return name == "-" ? read_standard_input() : read_text_file(name);
-}
-
 Tokenizer load(const std::string& command, const std::string& file, const std::string& pattern) {
   check_use(!file.empty(),
             "tril tokenizer {}: no tokenizer given; add --tokenizer FILE (a file, or the folder of a model)",
@@ -38,20 +31,25 @@ Tokenizer load(const std::string& command, const std::string& file, const std::s
   return Tokenizer::load(file, pattern);
 }
 
-void write_ids(const std::vector<int32_t>& ids, Output& output) {
-  std::string text;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (i > 0) text += ' ';
-    fmt::format_to(std::back_inserter(text), "{}", ids[i]);
-    if (text.size() > 1 << 16) {
-      output.write(text);
-      text.clear();
+class IdWriter {
+ public:
+  explicit IdWriter(Output& output) : output_(output) {}
+  void write(std::span<const int32_t> ids) {
+    text_.clear();
+    for (const int32_t id : ids) {
+      fmt::format_to(std::back_inserter(text_), "{}{}", first_ ? "" : " ", id);
+      first_ = false;
     }
+    output_.write(text_);
   }
-  output.write(text += '\n');
-}
 
-std::vector<int32_t> parse_ids(std::string_view text, const std::string& where) {
+ private:
+  Output& output_;
+  std::string text_;
+  bool first_ = true;
+};
+
+std::vector<int32_t> parse_ids(std::string_view text, const std::string& where, const Tokenizer& tokenizer) {
   std::vector<int32_t> ids;
   size_t at = 0;
   const auto is_space = [&](size_t i) { return std::isspace(static_cast<unsigned char>(text[i])) != 0; };
@@ -64,6 +62,8 @@ std::vector<int32_t> parse_ids(std::string_view text, const std::string& where) 
     check_data(fault == std::errc() && (next == text.size() || is_space(next) || text[next] == ','),
                "{}: \"{}\" at byte {} is not an id; give whole numbers with spaces between", where,
                printable(text.substr(at, 20)), at);
+    check_data(tokenizer.is_defined(id), "{}: the id {} at byte {} is none of this tokenizer's {}", where, id,
+               at, tokenizer.vocabulary());
     ids.push_back(id);
     at = next;
   }
@@ -89,17 +89,30 @@ int tokenizer_encode(const Arguments& words) {
   if (out != "-") refuse_file_of_model(out);
 
   const Tokenizer tokenizer = load("encode", tokenizer_file, pattern);
-  const std::string text = read_input(file);
-  std::vector<int32_t> ids = special ? tokenizer.encode_with_specials(text) : tokenizer.encode(text);
-  if (begin && tokenizer.begin_of_text() >= 0) ids.insert(ids.begin(), tokenizer.begin_of_text());
-  const int64_t ordinary = special ? 0 : tokenizer.count_specials(text);
+  InputFile input = file == "-" ? InputFile::standard_input() : InputFile(file);
+  Output output(out);
+  IdWriter writer(output);
+  std::vector<int32_t> ids;
+  if (begin && tokenizer.begin_of_text() >= 0) ids.push_back(tokenizer.begin_of_text());
+  TokenizerStream stream(tokenizer, special);
+  std::vector<char> block(size_t{1} << 18);
+  for (bool more = true; more;) {
+    const size_t size = input.read(block);
+    more = size > 0;
+    if (more)
+      stream.push(std::string_view(block.data(), size), ids);
+    else
+      stream.finish(ids);
+    writer.write(ids);
+    ids.clear();
+  }
+  output.write("\n");
+  output.commit();
+  const int64_t ordinary = stream.control_spellings();
   if (ordinary > 0)
     fmt::print(stderr, "tril: {} special {} in the text taken for ordinary text; --special makes {} of {}\n",
                ordinary, ordinary == 1 ? "token" : "tokens", ordinary == 1 ? "an id" : "ids",
                ordinary == 1 ? "it" : "them");
-  Output output(out);
-  write_ids(ids, output);
-  output.commit();
   return 0;
 }
 
@@ -116,7 +129,8 @@ int tokenizer_decode(const Arguments& words) {
   if (out != "-") refuse_file_of_model(out);
 
   const Tokenizer tokenizer = load("decode", tokenizer_file, pattern);
-  const std::vector<int32_t> ids = parse_ids(read_input(file), file == "-" ? "standard input" : file);
+  const std::vector<int32_t> ids =
+      parse_ids(read_text(file), file == "-" ? "standard input" : one_line(file), tokenizer);
   Output output(out);
   output.write(tokenizer.decode(ids, special ? Tokenizer::Controls::kShow : Tokenizer::Controls::kSkip));
   output.commit();

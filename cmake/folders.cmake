@@ -165,7 +165,8 @@ if(TRIL_TESTS)
   tril_test(text tril_text nlohmann_json::nlohmann_json)
   tril_test(data tril_data nlohmann_json::nlohmann_json)
   tril_test(train tril_train nlohmann_json::nlohmann_json)
-  set_source_files_properties(tests/text/tokenizer_formats_test.cc tests/data/build_test.cc PROPERTIES
+  set_source_files_properties(tests/text/tokenizer_formats_test.cc tests/text/tokenizer_stream_test.cc
+    tests/data/build_test.cc PROPERTIES
     COMPILE_DEFINITIONS TRIL_TOKENIZER_CASES_FOLDER="${PROJECT_SOURCE_DIR}/tests/text/cases")
   set_source_files_properties(tests/train/golden_curve_test.cc PROPERTIES
     COMPILE_DEFINITIONS TRIL_GOLDEN_CURVES="${PROJECT_SOURCE_DIR}/tests/train/golden")

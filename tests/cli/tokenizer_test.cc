@@ -46,6 +46,19 @@ TEST_F(TokenizerCommand, TextToIdsAndBack) {
   EXPECT_EQ(run({"decode", "--special", "--tokenizer", "t.json"}, special.out).out, text);
 }
 
+// A text far larger than the memory of the process, from a file and from standard input.
+TEST_F(TokenizerCommand, EncodesWhatItDoesNotHold) {
+  std::string text = cli_testing::sample_text();
+  while (text.size() < 64'000'000) text += text;
+  write_file(dir_ / "large.txt", text);
+  const Result result = run({"encode", "--tokenizer", "t.json", "large.txt", "--out", "ids"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_LT(result.peak_bytes, 40'000'000);
+  const std::string ids = read_file(dir_ / "ids");
+  EXPECT_TRUE(run({"encode", "--tokenizer", "t.json", "-"}, text).out == ids);
+  EXPECT_TRUE(run({"decode", "--tokenizer", "t.json", "ids"}).out == text);
+}
+
 TEST_F(TokenizerCommand, TheSameTokenizerForAnyThreads) {
   ASSERT_EQ(run({"train", "text.txt", "--vocab", "300", "--threads", "3", "--out", "t3.json"}).code, 0);
   EXPECT_EQ(read_file(dir_ / "t.json"), read_file(dir_ / "t3.json"));
@@ -120,7 +133,7 @@ TEST_F(TokenizerCommand, FaultsAreOneLine) {
   write_file(dir_ / "ids", "1 2 x3");
   fails({"decode", "--tokenizer", "t.json", "ids"}, 2, "x3");
   write_file(dir_ / "ids", "1 99999");
-  fails({"decode", "--tokenizer", "t.json", "ids"}, 1, "99999");
+  fails({"decode", "--tokenizer", "t.json", "ids"}, 2, "ids: the id 99999 at byte 2");
 }
 
 // A model is trained with a tokenizer of another program.

@@ -102,16 +102,13 @@ SentencePieceEncoder::SentencePieceEncoder(const TokenizerParts& parts) : parts_
   }
 }
 
-std::string SentencePieceEncoder::prepared(std::string_view text, bool first) const {
-  std::string out;
+// Whether a space is put in front.
+bool SentencePieceEncoder::has_prefix(std::string_view text, bool first) const {
   const bool starts_with_space =
       text.starts_with(' ') || (parts_.metaspace && text.starts_with(kMetaspaceCharacter));
-  const bool prefix = parts_.prefix == SpacePrefix::kAlways ||
-                      (parts_.prefix == SpacePrefix::kUnlessSpace && !starts_with_space) ||
-                      (parts_.prefix == SpacePrefix::kFirstUnlessSpace && first && !starts_with_space);
-  if (prefix) out += ' ';
-  if (!parts_.metaspace) return out.append(text);
-  return out.append(with_replaced(text, kMetaspaceCharacter, " "));
+  return parts_.prefix == SpacePrefix::kAlways ||
+         (parts_.prefix == SpacePrefix::kUnlessSpace && !starts_with_space) ||
+         (parts_.prefix == SpacePrefix::kFirstUnlessSpace && first && !starts_with_space);
 }
 
 // Words seen before in this call, a bounded number of them.
@@ -144,9 +141,27 @@ class SentencePieceEncoder::Words {
 
 void SentencePieceEncoder::encode(std::string_view text, bool first, std::vector<int32_t>& out) const {
   if (text.empty()) return;
-  const std::string whole = prepared(text, first);
+  if (!has_prefix(text, first)) return encode_rest(text, out);
+  encode_rest(" " + std::string(text), out);
+}
+
+void SentencePieceEncoder::encode_rest(std::string_view text, std::vector<int32_t>& out) const {
+  if (!parts_.metaspace) return encode_prepared(text, out);
+  encode_prepared(with_replaced(text, kMetaspaceCharacter, " "), out);
+}
+
+// Before the last space that follows something else.
+size_t SentencePieceEncoder::last_safe_cut(std::string_view text) const {
+  if (!words_are_apart_) return 0;
+  for (size_t at = text.size(); at-- > 1;) {
+    if (text[at] != ' ' || text[at - 1] == ' ') continue;
+    if (!parts_.metaspace || !text.substr(0, at).ends_with(kMetaspaceCharacter)) return at;
+  }
+  return 0;
+}
+
+void SentencePieceEncoder::encode_prepared(std::string_view all, std::vector<int32_t>& out) const {
   Words words(*this);
-  const std::string_view all = whole;
   for (size_t at = 0; at < all.size();) {
     size_t end = all.size();
     if (words_are_apart_) {

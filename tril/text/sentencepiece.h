@@ -21,6 +21,9 @@ class SentencePieceEncoder {
   // Appends the ids of a stretch of text between special tokens; `first`: nothing stands before it.
   // Thread-safe.
   void encode(std::string_view text, bool first, std::vector<int32_t>& out) const;
+  // A stretch in parts: where a part of it may end, 0: nowhere in this text; and what follows such a cut.
+  size_t last_safe_cut(std::string_view text) const;
+  void encode_rest(std::string_view text, std::vector<int32_t>& out) const;
 
  private:
   struct Join {
@@ -36,7 +39,8 @@ class SentencePieceEncoder {
   static uint64_t pair(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-  std::string prepared(std::string_view text, bool first) const;
+  bool has_prefix(std::string_view text, bool first) const;
+  void encode_prepared(std::string_view text, std::vector<int32_t>& out) const;
   void encode_word(std::string_view word, std::vector<Symbol>& symbols, std::vector<int32_t>& out) const;
   void start_symbols(std::string_view word, std::vector<Symbol>& symbols) const;
   uint32_t rank_of(const std::vector<Symbol>& symbols, uint32_t at) const;

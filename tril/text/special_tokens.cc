@@ -9,6 +9,7 @@ SpecialFinder::SpecialFinder(std::span<const SpecialToken> tokens,
   for (const SpecialToken& token : tokens) {
     if (token.content.empty() || !wanted(token)) continue;
     sorted_.push_back(&token);
+    longest_ = std::max(longest_, token.content.size());
     if (first_bytes_.find(token.content[0]) == std::string::npos) first_bytes_ += token.content[0];
   }
   std::sort(sorted_.begin(), sorted_.end(),

@@ -18,6 +18,7 @@ class SpecialFinder {
   SpecialFinder(std::span<const SpecialToken> tokens, FunctionRef<bool(const SpecialToken&)> wanted);
 
   bool empty() const { return sorted_.empty(); }
+  size_t longest() const { return longest_; }  // bytes of the longest token
   struct Found {
     size_t begin = std::string_view::npos, end = std::string_view::npos;
     const SpecialToken* token = nullptr;  // null: there is none
@@ -29,6 +30,7 @@ class SpecialFinder {
 
   std::vector<const SpecialToken*> sorted_;  // by content
   std::string first_bytes_;                  // each once
+  size_t longest_ = 0;
 };
 
 }  // namespace tril

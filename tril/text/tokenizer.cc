@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 #include "tril/text/bpe_train.h"
 #include "tril/text/hash.h"
-#include "tril/text/normalization.h"
-#include "tril/text/sentencepiece.h"
-#include "tril/text/special_tokens.h"
 #include "tril/text/split_patterns.h"
 #include "tril/text/tokenizer_files.h"
+#include "tril/text/tokenizer_impl.h"
 #include "tril/text/utf8.h"
 
 namespace tril {
@@ -24,120 +21,7 @@ void add_end_of_text(TokenizerParts& parts) {
   parts.tokens.emplace_back();
 }
 
-std::string describe_character(std::string_view text, size_t at) {
-  const std::string_view bytes = text.substr(at, static_cast<size_t>(utf8_length(text, at)));
-  const char32_t code_point = utf8_decode(text, at);
-  return fmt::format("'{}' (U+{:04X})", printable(bytes), static_cast<uint32_t>(code_point));
-}
-
 }  // namespace
-
-struct Tokenizer::Impl {
-  TokenizerParts parts;
-  ByteIds byte_ids{};                   // kByte, kBpe
-  std::optional<BpeModel> bpe;          // kBpe
-  std::vector<int32_t> code_point_ids;  // kCharacter: -1 where there is none
-  std::unique_ptr<SentencePieceEncoder> sentencepiece;
-  SpecialFinder plain_specials;  // found in every text
-  SpecialFinder controls;
-  std::vector<const SpecialToken*> special;  // by id; null: not special
-
-  explicit Impl(TokenizerParts from)
-      : parts(std::move(from)),
-        plain_specials(parts.specials, [](const SpecialToken& token) { return !token.control; }),
-        controls(parts.specials, [](const SpecialToken& token) { return token.control; }) {
-    special.resize(parts.tokens.size());
-    for (const SpecialToken& token : parts.specials) special[static_cast<size_t>(token.id)] = &token;
-    for (size_t id = 0; id < parts.tokens.size(); ++id) {
-      if (special[id] == nullptr && !parts.tokens[id].empty())
-        index(parts.tokens[id], static_cast<int32_t>(id));
-    }
-    if (parts.kind == Kind::kSentencePiece) sentencepiece = std::make_unique<SentencePieceEncoder>(parts);
-    if (parts.kind == Kind::kBpe)
-      bpe.emplace(plain_tokens(), byte_ids, parts.merges,
-                  BpeOptions{pretokenizer_of(parts.splits), parts.whole_pieces});
-  }
-
-  void index(std::string_view token, int32_t id) {
-    if (parts.kind == Kind::kCharacter) {
-      const auto code_point = static_cast<size_t>(utf8_decode(token, 0));
-      if (code_point >= code_point_ids.size()) code_point_ids.resize(code_point + 1, -1);
-      code_point_ids[code_point] = id;
-    } else if (token.size() == 1) {
-      byte_ids[static_cast<unsigned char>(token[0])] = id;
-    }
-  }
-
-  // Without the special ones, which no piece becomes.
-  std::vector<std::string> plain_tokens() const {
-    std::vector<std::string> tokens = parts.tokens;
-    for (const SpecialToken& token : parts.specials) tokens[static_cast<size_t>(token.id)].clear();
-    return tokens;
-  }
-
-  // Merges make every token of its bytes, as in the published ones: whole pieces change nothing.
-  bool reachable() const {
-    if (parts.kind != Kind::kBpe) return true;
-    const BpeModel merging(plain_tokens(), byte_ids, parts.merges,
-                           {Pretokenizer(SplitPattern::kNone), false});
-    std::vector<int32_t> made;
-    for (size_t id = 0; id < parts.tokens.size(); ++id) {
-      if (special[id] != nullptr || parts.tokens[id].empty()) continue;
-      made.clear();
-      merging.encode(parts.tokens[id], made);
-      if (made.size() != 1 || made[0] != static_cast<int32_t>(id)) return false;
-    }
-    return true;
-  }
-
-  void encode_characters(std::string_view text, std::vector<int32_t>& out) const {
-    for (size_t at = 0; at < text.size();) {
-      const int length = utf8_length(text, at);
-      check_data(length > 0, "text: invalid UTF-8 at byte {}; a character tokenizer needs valid UTF-8", at);
-      const auto code_point = static_cast<size_t>(utf8_decode(text, at));
-      const int32_t id = code_point < code_point_ids.size() ? code_point_ids[code_point] : -1;
-      if (id < 0) {
-        fail(ErrorKind::kData,
-             "text: the character {} at byte {} is not among the {} characters of this tokenizer; "
-             "leave it out, or train a model with --tokenizer byte or bpe",
-             describe_character(text, at), at, parts.tokens.size() - parts.specials.size());
-      }
-      out.push_back(id);
-      at += static_cast<size_t>(length);
-    }
-  }
-
-  // Text without special tokens; `first`: nothing stands before it.
-  void encode_stretch(std::string_view text, bool first, std::vector<int32_t>& out) const {
-    std::string normalized;
-    if (parts.nfc && !is_surely_nfc(text)) text = normalized = to_nfc(text);
-    switch (parts.kind) {
-      case Kind::kBpe:
-        return bpe->encode(text, out);
-      case Kind::kCharacter:
-        return encode_characters(text, out);
-      case Kind::kSentencePiece:
-        return sentencepiece->encode(text, first, out);
-      case Kind::kByte:
-        for (const char byte : text) out.push_back(byte_ids[static_cast<unsigned char>(byte)]);
-    }
-  }
-
-  void encode_between(const SpecialFinder& finder, std::string_view text, std::vector<int32_t>& out) const {
-    size_t at = 0;
-    for (SpecialFinder::Found found; (found = finder.next(text, at)).token != nullptr; at = found.end) {
-      encode_stretch(text.substr(at, found.begin - at), at == 0, out);
-      out.push_back(found.token->id);
-    }
-    encode_stretch(text.substr(at), at == 0, out);
-  }
-
-  void encode(const SpecialFinder& finder, std::string_view text, std::vector<int32_t>& out) const {
-    if (out.empty())
-      out.reserve(text.size() / (parts.kind == Kind::kBpe || parts.kind == Kind::kSentencePiece ? 3 : 1));
-    encode_between(finder, text, out);
-  }
-};
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;

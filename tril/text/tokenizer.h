@@ -106,6 +106,7 @@ class Tokenizer {
   std::string fingerprint() const;
 
  private:
+  friend class TokenizerStream;
   struct Impl;
   explicit Tokenizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
