@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 
 #include "cli/data_commands.h"
 #include "cli/format.h"
@@ -99,7 +100,6 @@ int64_t vocabulary_for(const BuildArguments& a, const std::vector<SourceFile>& f
 
 Tokenizer make_tokenizer(const BuildArguments& a, const SourceOptions& reading,
                          const std::vector<SourceFile>& files, Executor& executor) {
-  if (!is_kind(a.tokenizer)) return Tokenizer::load(a.tokenizer);
   for (const SourceFile& file : files)
     check_use(
         a.tokenizer == "byte" || !has_token_ids(file.format),
@@ -190,8 +190,9 @@ int data_build_command(const Arguments& words) {
   options.sources = a.reading.options();
   options.validation_fraction = a.validation_fraction;
   options.deduplicate = a.deduplicate;
-  options.identity = is_kind(a.tokenizer) ? fmt::format("{} {}", a.tokenizer, a.vocab)
-                                          : Tokenizer::load(a.tokenizer).fingerprint();
+  std::optional<Tokenizer> given;
+  if (!is_kind(a.tokenizer)) given.emplace(Tokenizer::load(a.tokenizer));
+  options.identity = given ? given->fingerprint() : fmt::format("{} {}", a.tokenizer, a.vocab);
   install_stop_signals();
   const double start = BuildLine::seconds();
   BuildResult result;
@@ -199,7 +200,9 @@ int data_build_command(const Arguments& words) {
     BuildLine progress(a.json);
     result = build_token_store(
         {a.sources.begin(), a.sources.end()},
-        [&](const std::vector<SourceFile>& files) { return make_tokenizer(a, options.sources, files, pool); },
+        [&](const std::vector<SourceFile>& files) {
+          return given ? std::move(*given) : make_tokenizer(a, options.sources, files, pool);
+        },
         options, a.out, pool,
         [&](const BuildProgress& p) {
           progress.show(p);

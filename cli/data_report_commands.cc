@@ -171,6 +171,7 @@ int data_info_command(const Arguments& words) {
     const Json out = {{"vocabulary", h.vocabulary},
                       {"token_bits", 8 * h.token_bytes},
                       {"tokenizer", h.tokenizer},
+                      {"begin_of_text", h.begin_of_text},
                       {"end_of_text", h.end_of_text},
                       {"train", side_json(store.train)},
                       {"validation", side_json(store.validation)},

@@ -20,9 +20,10 @@ struct ShowArguments {
   bool validation = false, document_mask = false, json = false;
 };
 
-// A token so that its borders can be seen: line breaks as \n, end-of-text by name.
+// A token so that its borders can be seen: line breaks as \n, control tokens as they are spelled.
 std::string shown(const Tokenizer& tokenizer, int32_t id) {
-  if (id == tokenizer.end_of_text()) return std::string(kEndOfText);
+  for (const SpecialToken& token : tokenizer.specials())
+    if (token.id == id) return token.content;
   std::string out;
   for (const char c : tokenizer.token_bytes(id)) out += c == '\n' ? "\\n" : std::string(1, c);
   return out;
@@ -32,6 +33,7 @@ void show_document(const ShowArguments& a, const TokenFile& side, const Tokenize
   const TokenView view = side.document(a.document);
   std::vector<int32_t> tokens(static_cast<size_t>(view.size()));
   view.copy(0, view.size(), tokens.data());
+  check_ids(side, side.document_begin(a.document), tokens, tokenizer);
   const std::string text = tokenizer.decode(tokens);
   if (a.json) {
     std::puts(to_text({{"document", a.document},
@@ -73,7 +75,9 @@ void show_row(const Batch& batch, int64_t row, const Tokenizer& tokenizer) {
 }
 
 void show_batch(const ShowArguments& a, const TokenFile& side, const Tokenizer& tokenizer) {
-  const int32_t separator = a.document_mask ? side.header().end_of_text : -1;
+  const TokenFileHeader& header = side.header();
+  const int32_t of_documents = header.begin_of_text >= 0 ? header.begin_of_text : header.end_of_text;
+  const int32_t separator = a.document_mask ? of_documents : -1;
   check_use(!a.document_mask || separator >= 0,
             "--document-mask: no end-of-text token separates documents in this store");
   WindowSampler sampler({{side.tokens(), 1}}, {.batch = a.rows,
@@ -83,9 +87,8 @@ void show_batch(const ShowArguments& a, const TokenFile& side, const Tokenizer& 
                                                .sampling = sampling_of(a.sampling)});
   const Batch& batch = sampler.sample(a.batch);
   for (int64_t n = 0; n < batch.rows(); ++n)
-    check_data(batch.tokens[n] >= 0 && batch.tokens[n] < tokenizer.vocabulary() && batch.targets[n] >= 0 &&
-                   batch.targets[n] < tokenizer.vocabulary(),
-               "{}: an id is outside the vocabulary of {}: damaged; tril data lint says where",
+    check_data(tokenizer.is_defined(batch.tokens[n]) && tokenizer.is_defined(batch.targets[n]),
+               "{}: an id is none of the tokenizer's {}; tril data lint looks for damage",
                one_line(side.path().string()), tokenizer.vocabulary());
   if (!a.json) {
     for (int64_t row = 0; row < batch.batch; ++row) show_row(batch, row, tokenizer);

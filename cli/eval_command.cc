@@ -54,21 +54,22 @@ struct OpenDocument {
   WordCounter words;
 };
 
-// What the model is given before the first token of a document is no part of the text; without end-of-text
-// the first token of each is not predicted, and its bytes do not count.
+// What the model is given before the first token of a document is no part of the text: begin-of-text, else
+// end-of-text. Without either the first token of each is not predicted, and its bytes do not count.
 Scores score(const Tokenizer& tokenizer, DocumentReader& reader, TextLoss& loss) {
   const auto start = std::chrono::steady_clock::now();
+  const int32_t before = tokenizer.begin_of_text() >= 0 ? tokenizer.begin_of_text() : tokenizer.end_of_text();
   Scores out;
   OpenDocument open;
   for (DocumentPiece piece; reader.next(piece);) {
     check_use(!piece.is_tokens, "{}: token ids, whose bytes are not known; give text", reader.name_of(piece));
     if (piece.first) open = {};
-    if (piece.first && tokenizer.end_of_text() >= 0) open.tokens.push_back(tokenizer.end_of_text());
+    if (piece.first && before >= 0) open.tokens.push_back(before);
     tokenizer.encode(piece.text, open.tokens);
     open.bytes += std::ssize(piece.text);
     open.words.add(piece.text);
     if (!piece.last || piece.broken) continue;
-    if (tokenizer.end_of_text() < 0 && !open.tokens.empty())
+    if (before < 0 && !open.tokens.empty())
       open.bytes -= std::ssize(tokenizer.token_bytes(open.tokens.front()));
     loss.add(open.tokens);
     loss.end_document();
@@ -131,8 +132,8 @@ int eval_command(const Arguments& words) {
   CommandLine line(
       "eval",
       "Measures how well a model predicts text: loss, perplexity and bits per byte, every token\n"
-      "predicted once from the tokens before it in its document; the first one from end-of-text, where the\n"
-      "tokenizer has it, else it does not count.",
+      "predicted once from the tokens before it in its document; the first one from begin-of-text, else\n"
+      "end-of-text, where the tokenizer has either; else it does not count.",
       kExamples);
   line.positional("MODEL", folder, "folder of a model or a run");
   line.positionals("FILE", paths, "text files, folders, .jsonl, or - for standard input");
@@ -151,9 +152,7 @@ int eval_command(const Arguments& words) {
   check_data(loaded.tokenizer != nullptr, "{}: there is no tokenizer.json, so text cannot be read", folder);
   ThreadPool pool(static_cast<int>(threads));
   TextLoss loss(*loaded.model, pool, options);
-  SourceOptions source_options = sources.options();
-  source_options.vocabulary = loaded.config.vocabulary;
-  source_options.piece_bytes = piece_bytes_for(*loaded.tokenizer, source_options.piece_bytes);
+  const SourceOptions source_options = options_for(*loaded.tokenizer, sources.options());
   DocumentReader reader(find_sources({paths.begin(), paths.end()}, source_options), source_options);
   const Scores scores = score(*loaded.tokenizer, reader, loss);
   check_data(scores.tokens > 0, "{}: no token to predict; give at least two tokens of text", paths.front());

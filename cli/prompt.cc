@@ -5,10 +5,10 @@
 namespace tril::cli {
 
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, std::string_view prompt) {
-  if (!prompt.empty()) {
-    std::vector<int32_t> tokens = tokenizer.encode(prompt);
-    if (!tokens.empty()) return tokens;
-  }
+  std::vector<int32_t> tokens;
+  if (tokenizer.begin_of_text() >= 0) tokens.push_back(tokenizer.begin_of_text());
+  tokenizer.encode(prompt, tokens);
+  if (!tokens.empty()) return tokens;
   if (tokenizer.end_of_text() >= 0) return {tokenizer.end_of_text()};
   try {
     return tokenizer.encode("\n");

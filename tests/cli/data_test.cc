@@ -126,6 +126,10 @@ TEST_F(Data, WhatIsRefused) {
   EXPECT_EQ(
       run({"data", "build", "latin1.txt", "--encoding", "latin-1", "--tokenizer", "byte", "--out", "s"}).code,
       0);
+  write_file(directory_ / "one.txt", "x");
+  refuse({"data", "build", "one.txt", "--tokenizer", "byte", "--out", "one"}, 2, {"0 tokens to train on"});
+  refuse({"data", "build", "one.txt", "--tokenizer", "missing.json", "--out", "one"}, 2, {"missing.json"});
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "one.building"));
   refuse({"data", "build", "text.txt"}, 1, {"--out"});
   refuse({"data", "build", "--out", "x"}, 1, {"give a file"});
   refuse({"data", "build", "text.txt", "--out", "x", "--tokenizer", "byte", "--vocab", "300"}, 1,
@@ -141,7 +145,14 @@ TEST_F(Data, WhatIsRefused) {
     EXPECT_NE(help.out.find(part), std::string::npos);
     EXPECT_EQ(run({"data", part, "--help"}).code, 0);
   }
-  // A token that is outside the vocabulary ends training with its place.
+  // An id of the store that its tokenizer does not have is damage, not wrong use.
+  ASSERT_EQ(run({"tokenizer", "train", "text.txt", "--vocab", "300", "--out", "bpe.json"}).code, 0);
+  ASSERT_EQ(run({"data", "build", "text.txt", "--tokenizer", "bpe.json", "--out", "b"}).code, 0);
+  std::filesystem::copy_file(directory_ / "s/tokenizer.json", directory_ / "b/tokenizer.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  refuse({"data", "show", "b"}, 2, {"b/train.tokens", "has id"});
+  refuse({"data", "show", "b", "--batch", "0"}, 2, {"b/train.tokens"});
+  refuse({"data", "export", "b", "--to", "txt", "--out", "-"}, 2, {"b/train.tokens", "has id"});
   std::string bytes = read_file(directory_ / "s/train.tokens");
   write_file(directory_ / "s/train.tokens", bytes.substr(0, 200));
   refuse({"data", "info", "s"}, 2, {"train.tokens", "cut or damaged"});

@@ -188,6 +188,71 @@ TEST(TokenStore, SentencePieceHasTheTokensOfTheWhole) {
 }
 
 // A cut within the first character of a later piece.
+// Where the tokenizer's models start every text with a token, documents begin with it, once, and no part of
+// one.
+class BeginOfText : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, BeginOfText, ::testing::Values("<|im_start|>", "<|endoftext|>"));
+
+TEST_P(BeginOfText, StandsBeforeEachDocument) {
+  const TemporaryFolder folder;
+  Json json = parse_json(slurp(Path(TRIL_TOKENIZER_CASES_FOLDER) / "llama3.json"))["tokenizer"];
+  const std::string name_of_begin = GetParam();
+  for (const Json& token : json["added_tokens"])
+    if (token["content"] == name_of_begin)
+      json["post_processor"]["special_tokens"] = {
+          {name_of_begin,
+           {{"id", name_of_begin}, {"ids", {token["id"]}}, {"tokens", Json::array({name_of_begin})}}}};
+  for (const char* form : {"single", "pair"})
+    json["post_processor"][form][0]["SpecialToken"]["id"] = name_of_begin;
+  const Path file = folder.write("tokenizer.json", json.dump());
+  const Tokenizer tokenizer = Tokenizer::load(file);
+  const int32_t begin = tokenizer.begin_of_text();
+  ASSERT_GE(begin, 0);
+  const auto build_with = [&](const Path& source, const std::string& out, int64_t piece_bytes) {
+    SerialExecutor executor;
+    BuildOptions options;
+    options.sources.piece_bytes = piece_bytes;
+    build_token_store(
+        {source}, [&](const std::vector<SourceFile>&) { return Tokenizer::load(file); }, options,
+        folder.path() / out, executor, [](const BuildProgress&) { return true; });
+    return std::make_shared<const TokenStore>(folder.path() / out);
+  };
+  for (const int documents : {1, 3, 40}) {
+    const std::string name = std::to_string(documents);
+    const Path text = folder.write(name + ".jsonl", json_lines(documents));
+    const auto store = build_with(text, "store" + name, 64);
+    EXPECT_EQ(store->train.header().begin_of_text, begin);
+    const bool ends = documents > 1 && tokenizer.end_of_text() != begin;
+    EXPECT_EQ(store->train.header().end_of_text, ends ? tokenizer.end_of_text() : -1);
+    for (const TokenFile* side : {&store->train, &store->validation}) {
+      side->verify();
+      const bool parts = documents < 20 && side == &store->validation;
+      for (int64_t i = 0; i < side->documents(); ++i) {
+        const std::vector<int32_t> ids = all_of(side->document(i)), inner = all_of(side->text_of(i));
+        EXPECT_EQ(std::count(ids.begin(), ids.end(), begin), parts ? 0 : 1);
+        EXPECT_EQ(ids[0] == begin, !parts);
+        EXPECT_EQ(inner.front(), ids[parts ? 0 : 1]);
+        EXPECT_EQ(inner.size() + (parts ? 0 : 1) + (ends ? 1 : 0), ids.size());
+        EXPECT_EQ(side->text_begin(i), side->document_begin(i) + (parts ? 0 : 1));
+        EXPECT_EQ(std::count(inner.begin(), inner.end(), tokenizer.end_of_text()), 0);
+      }
+    }
+    const Corpus corpus = open_corpus(store, 8), direct = tokenize(read_documents({text}), tokenizer, 0.1, 8);
+    EXPECT_EQ(corpus.separator(), begin);
+    EXPECT_EQ(direct.separator(), begin);
+    EXPECT_EQ(corpus.fingerprint, direct.fingerprint);
+    EXPECT_EQ(read_corpus(find_sources({text}, {}), tokenizer, {}, 0.1, 8).fingerprint, direct.fingerprint);
+    // Tokens that begin with it already stay as they are.
+    std::string bin;
+    export_tokens(store->train, tokenizer, ExportFormat::kNanoGpt,
+                  [&](std::string_view bytes) { bin += bytes; });
+    const auto again = build_with(folder.write(name + ".bin", bin), "again" + name, 64);
+    const std::vector<int32_t> ids = all_of(again->train.tokens());
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), begin), again->train.documents());
+    EXPECT_EQ(ids[0], begin);
+  }
+}
+
 TEST(TokenStore, ACutAtTheBeginOfAPieceEndsTheDocument) {
   const TemporaryFolder folder;
   std::string text;
@@ -449,6 +514,34 @@ TEST(TokenStore, WhatCannotBeBuiltIsSaid) {
                   "train.tokens");
   const Path tokens = folder.write("c.bin", std::string("\xFF\xFF", 2));
   expect_contains(message_of(ErrorKind::kData, [&] { build({tokens}, folder.path() / "no2"); }), "id 65535");
+  const Path one = folder.write("one.txt", "x");
+  expect_contains(message_of(ErrorKind::kData, [&] { build({one}, folder.path() / "no3"); }),
+                  "0 tokens to train on and 1 for validation");
+  BuildOptions all_for_training;
+  all_for_training.validation_fraction = 0;
+  expect_contains(
+      message_of(ErrorKind::kData, [&] { build({one}, folder.path() / "no4", all_for_training); }),
+      "1 tokens to train on");
+  const Path latin1 = folder.write("latin1.txt", "caf\xE9");
+  expect_contains(message_of(ErrorKind::kData, [&] { build({latin1}, folder.path() / "no5"); }), "0xe9");
+  // What failed left nothing.
+  for (const char* name : {"no", "no2", "no3", "no4", "no5"})
+    for (const char* ending : {"", ".building"})
+      EXPECT_FALSE(std::filesystem::exists(folder.path() / (std::string(name) + ending))) << name << ending;
+}
+
+// Not what an earlier build had saved, nor what another one is at work in.
+TEST(TokenStore, AFailureKeepsWhatGoesOn) {
+  const TemporaryFolder folder;
+  const Path text = folder.write("a.jsonl", json_lines(30'000, 200) + "no JSON\n");
+  const Path out = folder.path() / "store", building = folder.path() / "store.building";
+  int batches = 0;
+  EXPECT_FALSE(build({text}, out, {}, 1, [&] { return ++batches < 2; }).finished);
+  expect_contains(message_of(ErrorKind::kData, [&] { build({text}, out); }), "line 30001");
+  EXPECT_TRUE(std::filesystem::exists(building / "train.tokens"));
+  const AtomicFile busy(building / "store.json");
+  EXPECT_FALSE(testing::ends_well([&] { build({folder.write("b.txt", "b")}, out); }));
+  EXPECT_TRUE(std::filesystem::exists(building / "train.tokens"));
 }
 
 }  // namespace

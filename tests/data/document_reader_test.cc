@@ -204,10 +204,22 @@ TEST(DocumentReader, Encodings) {
     for (const bool mark : {false, true})
       expect_contains(message_of(ErrorKind::kData, [&] { read(utf16(big, mark), TextEncoding::kUtf8); }),
                       "--encoding utf-16");
-  // Half a pair, half a unit.
+  // Half a pair, half a unit: told with their place in the file, also behind a mark, wide characters, pieces.
   for (const std::string& bytes : {std::string("a\0\x3C\xD8", 4), std::string("a\0b", 3)})
     expect_contains(message_of(ErrorKind::kData, [&] { read(bytes, TextEncoding::kUtf16Le); }),
-                    "byte offset 1");
+                    "damaged UTF-16 at byte 2 of the file");
+  std::string many = utf16(false, true);
+  while (many.size() < 1'000'000) many += utf16(false, false);
+  const std::string place = "damaged UTF-16 at byte " + std::to_string(many.size()) + " of the file";
+  many += '\xD8';
+  expect_contains(message_of(ErrorKind::kData, [&] { read(many, TextEncoding::kUtf16); }), place);
+  SourceOptions options;
+  options.encoding = TextEncoding::kUtf16;
+  const Path lines = folder.write("a.jsonl", std::string("{\0}\0\n\0\xD8", 7));
+  expect_contains(message_of(ErrorKind::kData, [&] { read_all({lines}, options); }), "line 1");
+  const Read skipped = read_all({lines}, options, /*skip=*/true);
+  ASSERT_EQ(skipped.problems.size(), 2u);
+  expect_contains(skipped.problems[1], "line 2: damaged UTF-16 at byte 6 of the file");
 }
 
 TEST(DocumentReader, TokenFilesOfOtherPrograms) {
@@ -234,6 +246,9 @@ TEST(DocumentReader, TokenFilesOfOtherPrograms) {
   refuse("abc", "16-bit tokens");
   refuse(shard + tokens({1, 2}), "cut");
   refuse(tokens({1, 300}), "token 1 has id 300");
+  options.undefined.resize(300);
+  options.undefined[7] = true;
+  refuse(tokens({1, 2, 7}), "token 2 has id 7, which stands for nothing");
   const Path path = folder.write("nano.bin", tokens({1}));
   expect_contains(message_of(ErrorKind::kUse, [&] { read_all({path}); }), "--tokenizer");
 }

@@ -1,5 +1,6 @@
 #include "tril/data/build.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -39,7 +40,7 @@ Json identity_of(const std::vector<SourceFile>& files, const BuildOptions& o) {
     list.push_back({file.path.string(), static_cast<int>(file.format), static_cast<int>(file.side),
                     unknown ? Json() : Json(size), unknown ? Json() : Json(time)});
   }
-  return {{"format", 1},
+  return {{"format", 2},
           {"tokenizer", o.identity},
           {"separator", o.sources.separator},
           {"field", o.sources.field},
@@ -114,8 +115,8 @@ void spool_streams(std::vector<SourceFile>& files, const Path& folder) {
 
 class Build {
  public:
-  Build(const std::vector<Path>& sources, const MakeTokenizer& make_tokenizer, const BuildOptions& options,
-        const Path& out, Executor& executor, const std::function<bool(const BuildProgress&)>& go_on)
+  Build(const std::vector<Path>& sources, const BuildOptions& options, const Path& out, Executor& executor,
+        const std::function<bool(const BuildProgress&)>& go_on)
       : o_(options), out_(out.lexically_normal()), executor_(executor), go_on_(go_on) {
     if (!out_.has_filename()) out_ = out_.parent_path();
     folder_ = out_;
@@ -125,6 +126,21 @@ class Build {
               printable(out_.string()));
     make_directories(folder_);
     description_.emplace(folder_ / "store.json");  // nobody else builds here
+  }
+
+  BuildResult run(const MakeTokenizer& make_tokenizer) {
+    try {
+      prepare(make_tokenizer);
+      go();
+    } catch (...) {
+      if (!may_go_on_) remove_begun();
+      throw;
+    }
+    return result_;
+  }
+
+ private:
+  void prepare(const MakeTokenizer& make_tokenizer) {
     bool read_once = false;
     for (const SourceFile& file : files_) read_once |= is_read_once(file.path);
     identity_ = identity_of(files_, o_);
@@ -136,14 +152,14 @@ class Build {
       tokenizer_->save(folder_ / "tokenizer.json");
     } else {
       tokenizer_.emplace(Tokenizer::load(folder_ / "tokenizer.json"));
-      result_.resumed = true;
+      result_.resumed = may_go_on_ = true;
     }
-    use_tokenizer();
+    o_.sources = options_for(*tokenizer_, std::move(o_.sources));
     start(saved);
   }
 
   // What is read runs a batch ahead of what is encoded and written.
-  BuildResult run() {
+  void go() {
     std::vector<Work> current = batches_->next();
     auto saved_at = std::chrono::steady_clock::now();
     while (!current.empty()) {
@@ -155,16 +171,15 @@ class Build {
       const std::chrono::duration<double> since = std::chrono::steady_clock::now() - saved_at;
       if (stop || since.count() > kSecondsBetweenSaves) {
         save(after);
+        may_go_on_ = true;
         saved_at = std::chrono::steady_clock::now();
       }
-      if (stop && !next.empty()) return result_;
+      if (stop && !next.empty()) return;
       current = std::move(next);
     }
     finish();
-    return result_;
   }
 
- private:
   bool load_fits(const Json& json) const {
     return json.is_object() && json.contains("identity") && to_text(json["identity"]) == to_text(identity_);
   }
@@ -186,26 +201,29 @@ class Build {
   }
 
   void clear() {
-    for (const char* name : {"progress.json", "train.tokens", "train.tokens.ends", "validation.tokens",
-                             "validation.tokens.ends", "hashes", "spooled", "tokenizer.json"})
-      remove_tree(folder_ / name);
+    for (const char* name : kParts) remove_tree(folder_ / name);
   }
 
-  void use_tokenizer() {
-    o_.sources.vocabulary = tokenizer_->vocabulary();
-    o_.sources.end_of_text = tokenizer_->end_of_text();
-    o_.sources.piece_bytes = piece_bytes_for(*tokenizer_, o_.sources.piece_bytes);
+  // After a failure with nothing that the same command could go on with.
+  void remove_begun() noexcept {
+    for (std::optional<TokenFileWriter>& writer : writers_) writer.reset();
+    hashes_.reset();
+    std::error_code ignored;
+    for (const char* name : kParts) std::filesystem::remove_all(folder_ / name, ignored);
+    description_.reset();
+    std::filesystem::remove(folder_, ignored);  // empty, unless another build has begun there
   }
 
   void start(const std::optional<SavedState>& saved) {
     SavedState s = saved.value_or(SavedState());
     if (!saved) s.plan = plan_split(files_, o_);
     plan_ = s.plan;
-    end_of_text_ = plan_.several ? tokenizer_->end_of_text() : -1;
+    end_of_text_ = end_of_documents(*tokenizer_, plan_.several);
     TokenFileHeader header;
     header.token_bytes = tokenizer_->vocabulary() <= 65536 ? 2 : 4;
     header.vocabulary = tokenizer_->vocabulary();
     header.end_of_text = end_of_text_;
+    header.begin_of_text = tokenizer_->begin_of_text();
     header.tokenizer = tokenizer_->fingerprint();
     writers_[0].emplace(folder_ / "train.tokens", header, s.kept[0]);
     writers_[1].emplace(folder_ / "validation.tokens", header, s.kept[1]);
@@ -311,9 +329,15 @@ class Build {
     result_.skipped_empty = end.position.skipped_empty;
     result_.skipped_broken = end.position.skipped_broken;
     result_.split_by_ends = plan_.by_ends;
+    may_go_on_ = false;
     check_data(result_.train_tokens + result_.validation_tokens > 0,
                "there is no document to build a store of: {} were empty, {} broken", result_.skipped_empty,
                result_.skipped_broken);
+    check_data(result_.train_tokens >= 2,
+               "there are {} tokens to train on and {} for validation, but a model learns from two at least; "
+               "give more text, or --val-fraction 0",
+               result_.train_tokens, result_.validation_tokens);
+    may_go_on_ = true;
     for (int side = 0; side < 2; ++side) writers_[side]->finish(executor_, text_bytes_[side]);
     describe();
     rename_durably(folder_, out_);
@@ -348,6 +372,10 @@ class Build {
     description_->commit();
   }
 
+  static constexpr const char* kParts[] = {"progress.json",     "train.tokens",           "train.tokens.ends",
+                                           "validation.tokens", "validation.tokens.ends", "hashes",
+                                           "spooled",           "tokenizer.json"};
+
   BuildOptions o_;
   Path out_, folder_;
   Executor& executor_;
@@ -362,19 +390,33 @@ class Build {
   std::optional<TokenFileWriter> writers_[2];
   std::optional<GrowingFile> hashes_;
   int64_t text_bytes_[2] = {}, open_bytes_ = 0;
+  bool may_go_on_ = false;  // there is a state that the same command goes on from
   BuildResult result_;
 };
 
 }  // namespace
 
-int64_t piece_bytes_for(const Tokenizer& tokenizer, int64_t piece_bytes) {
-  return encodes_in_pieces(tokenizer) ? piece_bytes : std::max(piece_bytes, kLongPiece);
+SourceOptions options_for(const Tokenizer& tokenizer, SourceOptions options) {
+  options.vocabulary = tokenizer.vocabulary();
+  options.end_of_text = tokenizer.end_of_text();
+  std::vector<bool> undefined(static_cast<size_t>(options.vocabulary));
+  for (size_t id = 0; id < undefined.size(); ++id)
+    undefined[id] = !tokenizer.is_defined(static_cast<int32_t>(id));
+  options.undefined.clear();
+  if (std::find(undefined.begin(), undefined.end(), true) != undefined.end())
+    options.undefined = std::move(undefined);
+  if (!encodes_in_pieces(tokenizer)) options.piece_bytes = std::max(options.piece_bytes, kLongPiece);
+  return options;
+}
+
+int32_t end_of_documents(const Tokenizer& tokenizer, bool several) {
+  return several && tokenizer.end_of_text() != tokenizer.begin_of_text() ? tokenizer.end_of_text() : -1;
 }
 
 BuildResult build_token_store(const std::vector<Path>& sources, const MakeTokenizer& make_tokenizer,
                               const BuildOptions& options, const Path& out, Executor& executor,
                               const std::function<bool(const BuildProgress&)>& go_on) {
-  return Build(sources, make_tokenizer, options, out, executor, go_on).run();
+  return Build(sources, options, out, executor, go_on).run(make_tokenizer);
 }
 
 }  // namespace tril

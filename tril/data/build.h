@@ -43,13 +43,19 @@ using MakeTokenizer = std::function<Tokenizer(const std::vector<SourceFile>& fil
 
 // Builds the store `out`, which must not exist, in the folder "<out>.building" beside it, and renames that
 // when it is complete. `go_on` is called after each batch of some MB; false stops. The same bytes for any
-// number of threads. Which side a document is on depends on its first 64 KiB, as in split_documents().
+// number of threads. Which side a document is on depends on its first 64 KiB, as in split_documents(). What
+// fails before anything was saved leaves no folder. Throws kData where fewer than two tokens are for
+// training.
 BuildResult build_token_store(const std::vector<Path>& sources, const MakeTokenizer& make_tokenizer,
                               const BuildOptions& options, const Path& out, Executor& executor,
                               const std::function<bool(const BuildProgress&)>& go_on);
 
-// `piece_bytes`, or 64 MiB if that is more, for a tokenizer to which the parts of a cut text are other tokens
-// than the whole.
-int64_t piece_bytes_for(const Tokenizer& tokenizer, int64_t piece_bytes);
+// `options` for this tokenizer: its ids and end-of-text, and pieces of at least 64 MiB where the parts of a
+// cut text are other tokens than the whole.
+SourceOptions options_for(const Tokenizer& tokenizer, SourceOptions options);
+
+// The token behind each document: end-of-text where there are several, unless it is begin-of-text as well:
+// then the next document has it in front. -1: none.
+int32_t end_of_documents(const Tokenizer& tokenizer, bool several);
 
 }  // namespace tril

@@ -58,12 +58,16 @@ bool HashSet::insert(DocumentHash::Value hash) {
 }
 
 void encode_work(Work& work, const Tokenizer& tokenizer, const DocumentReader& reader) {
-  if (work.is_tokens) return;
-  try {
-    work.tokens = tokenizer.encode(work.text);
-  } catch (const Error& error) {
-    throw Error(error.kind(), reader.name_of(work.origin) + ": " + error.what());
+  if (!work.is_tokens) {
+    try {
+      work.tokens = tokenizer.encode(work.text);
+    } catch (const Error& error) {
+      throw Error(error.kind(), reader.name_of(work.origin) + ": " + error.what());
+    }
   }
+  const int32_t begin = tokenizer.begin_of_text();
+  if (work.begins && begin >= 0 && (work.tokens.empty() || work.tokens.front() != begin))
+    work.tokens.insert(work.tokens.begin(), begin);
 }
 
 SplitPlan plan_split(const std::vector<SourceFile>& files, const BuildOptions& options) {
@@ -157,8 +161,9 @@ bool Batches::is_duplicate(const DocumentPiece& piece) {
 void Batches::add(DocumentPiece piece, std::vector<Work>& out) {
   const bool duplicate = is_duplicate(piece);
   if (piece.first && piece.last && (duplicate || piece.broken)) return;
-  const bool last = piece.last, drops = duplicate || piece.broken;
+  const bool first = piece.first, last = piece.last, drops = duplicate || piece.broken;
   out.push_back(work_of(std::move(piece), state_.side));
+  out.back().begins = first;
   out.back().ends = last;
   out.back().drops = last && drops;
 }
@@ -172,12 +177,13 @@ void Batches::add_by_ends(DocumentPiece piece, std::vector<Work>& out) {
   state_.done += here;
   if (size < 0) return;
   int64_t cut = cut_of(size, options_.validation_fraction) - begin;
-  const bool last = piece.last, inside = cut > 0;
+  const bool first = piece.first, last = piece.last, inside = cut > 0;
   if (!piece.is_tokens && cut > 0 && cut < here)
     while (cut > 0 && (static_cast<unsigned char>(piece.text[static_cast<size_t>(cut)]) & 0xC0) == 0x80)
       --cut;
   if (cut >= here) {  // all of it for training
     out.push_back(work_of(std::move(piece), kTrainSide));
+    out.back().begins = first;
     // A cut that falls on the border of two pieces, or on the end, ends the document here.
     out.back().ends = last || cut == here;
     return;
@@ -194,9 +200,11 @@ void Batches::add_by_ends(DocumentPiece piece, std::vector<Work>& out) {
     }
     piece.place += cut;
     out.push_back(work_of(std::move(before), kTrainSide));
+    out.back().begins = first;
     out.back().ends = true;
   }
   out.push_back(work_of(std::move(piece), kValidationSide));
+  out.back().begins = first && cut <= 0;
   out.back().ends = last;
 }
 

@@ -37,12 +37,14 @@ struct Work {
   std::vector<int32_t> tokens;  // of the text, when it is encoded
   bool is_tokens = false;
   Side side = kTrainSide;
+  bool begins = false;   // the document: begin-of-text stands before it
   bool ends = false;     // the document, on this side
   bool drops = false;    // instead of ending, it is left out
   DocumentPiece origin;  // without its content
 };
 
-// The text's tokens, unless it is tokens. Errors begin with the name of the document. For several threads.
+// The text's tokens, unless it is tokens; with begin-of-text before those of a document, where the tokenizer
+// has it and they do not begin with it. Errors begin with the name of the document. For several threads.
 void encode_work(Work& work, const Tokenizer& tokenizer, const DocumentReader& reader);
 
 // Where the serial half stands between two batches.

@@ -67,6 +67,13 @@ std::string text_problem(std::string_view text, int64_t offset, bool utf16_mark)
       offset + static_cast<int64_t>(*invalid), static_cast<unsigned char>(text[*invalid]));
 }
 
+std::string utf16_problem(int64_t offset) {
+  return fmt::format(
+      "damaged UTF-16 at byte {} of the file (half of a pair, or half a unit at the end); is it another "
+      "encoding, or cut?",
+      offset);
+}
+
 // Zstd and gzip data that were not decompressed have no such begins; what people rename is this.
 void refuse_content(std::string_view start, const std::string& name) {
   check_data(
@@ -97,6 +104,7 @@ struct DocumentReader::OpenFile {
   std::unique_ptr<TokenArray> tokens;
   std::vector<int64_t> block;  // of the tokens, from block_begin
   int64_t block_begin = 0;
+  int64_t utf16_fault = -1;  // of the piece taken last: the byte of the file, -1: there is none
 
   int64_t token(int64_t i) {
     if (i < block_begin || i >= block_begin + std::ssize(block)) {
@@ -223,6 +231,8 @@ bool DocumentReader::take_text(DocumentPiece& piece) {
     piece.last = false;
   }
   piece.text.assign(text.data(), size);
+  const auto fault = stream.is_utf16() ? first_invalid_utf8(piece.text) : std::nullopt;
+  open_->utf16_fault = fault ? stream.utf16_offset(*fault) : -1;
   stream.consume(size + skip);
   position_.offset = stream.offset();
   return true;
@@ -233,7 +243,8 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
   const DocumentPiece fresh = piece;
   while (take_text(piece)) {
     const bool mark = piece.place == 0 && open_->text->has_mark_of_utf16();
-    const std::string problem = text_problem(piece.text, piece.place, mark);
+    const std::string problem = open_->utf16_fault >= 0 ? utf16_problem(open_->utf16_fault)
+                                                        : text_problem(piece.text, piece.place, mark);
     if (!problem.empty()) {
       broken(name + ": " + problem);
       const bool begun = !piece.first;
@@ -294,6 +305,8 @@ bool DocumentReader::next_line(DocumentPiece& piece) {
     const bool blank = is_blank(line);
     if (position_.line == 1 && stream.has_mark_of_utf16())
       problem = kUtf16Advice;
+    else if (const auto fault = stream.is_utf16() ? first_invalid_utf8(line) : std::nullopt)
+      problem = utf16_problem(stream.utf16_offset(*fault));
     else if (!blank)
       problem = read_json_field(line, options_.field, piece.text);
     if (!blank && problem.empty()) {
@@ -326,6 +339,10 @@ bool DocumentReader::next_tokens(DocumentPiece& piece) {
         id >= 0 && id < options_.vocabulary,
         "{}: token {} has id {}, outside the tokenizer's vocabulary of {}; give the tokenizer that made it",
         open_->name, i, id, options_.vocabulary);
+    check_data(options_.undefined.empty() || !options_.undefined[static_cast<size_t>(id)],
+               "{}: token {} has id {}, which stands for nothing in this tokenizer; give the tokenizer that "
+               "made it",
+               open_->name, i, id);
     return id == options_.end_of_text;
   };
   int64_t at = position_.offset;

@@ -13,7 +13,7 @@ namespace tril {
 // A document, or a part of one that is large. Text is valid UTF-8 without NUL bytes.
 struct DocumentPiece {
   std::string text;             // of a source of text
-  std::vector<int32_t> tokens;  // of a source of token ids, within the vocabulary
+  std::vector<int32_t> tokens;  // of a source of token ids, within the vocabulary and defined
   bool is_tokens = false;
   bool first = true, last = true;
   bool broken = false;  // with last: what came of this document before must be dropped; it was reported
@@ -37,7 +37,7 @@ class DocumentReader {
 
   // False at the end. Empty documents are skipped and counted, except named files without anything, which are
   // refused. Throws kData naming file and place: no valid text (unless on_broken takes it), unreadable files,
-  // ids outside the vocabulary.
+  // ids outside the vocabulary or undefined.
   bool next(DocumentPiece& piece);
 
   const ReaderPosition& position() const { return position_; }  // behind the last piece

@@ -45,28 +45,33 @@ TextSplit split_whole(std::span<const Document> documents, double validation_fra
   return split;
 }
 
-// The document that a piece was cut from, for messages.
-std::string origin(std::span<const Document> documents, std::string_view piece) {
-  for (const Document& document : documents) {
-    const char* begin = document.text.data();
-    if (piece.data() < begin || piece.data() >= begin + document.text.size()) continue;
-    if (piece.data() == begin) return printable(document.name);
-    return fmt::format("{}, from byte {}", printable(document.name), piece.data() - begin);
-  }
-  return "text";
+// How far into the document the piece begins; -1: it is of another.
+int64_t place_in(const Document& document, std::string_view piece) {
+  const char* begin = document.text.data();
+  return piece.data() >= begin && piece.data() < begin + document.text.size() ? piece.data() - begin : -1;
 }
 
+std::string name_of_piece(const Document& document, int64_t place) {
+  const std::string name = printable(document.name);
+  return place == 0 ? name : fmt::format("{}, from byte {}", name, place);
+}
+
+// Pieces are in the order of the documents.
 std::vector<int32_t> encode_pieces(const std::vector<std::string_view>& pieces,
                                    std::span<const Document> documents, const Tokenizer& tokenizer,
-                                   int32_t end_of_text) {
+                                   const Corpus& corpus) {
   std::vector<int32_t> out;
+  size_t of = 0;
   for (const std::string_view piece : pieces) {
+    while (of + 1 < documents.size() && place_in(documents[of], piece) < 0) ++of;
+    const int64_t place = place_in(documents[of], piece);
+    if (corpus.begin_of_text >= 0 && place == 0) out.push_back(corpus.begin_of_text);
     try {
       tokenizer.encode(piece, out);
     } catch (const Error& error) {
-      throw Error(error.kind(), origin(documents, piece) + ": " + error.what());
+      throw Error(error.kind(), name_of_piece(documents[of], place) + ": " + error.what());
     }
-    if (end_of_text >= 0) out.push_back(end_of_text);
+    if (corpus.end_of_text >= 0) out.push_back(corpus.end_of_text);
   }
   return out;
 }
@@ -143,9 +148,10 @@ Corpus tokenize(std::span<const Document> documents, const Tokenizer& tokenizer,
   corpus.documents = std::ssize(documents);
   corpus.train_bytes = total_bytes(split.train);
   corpus.validation_bytes = total_bytes(split.validation);
-  if (documents.size() > 1) corpus.end_of_text = tokenizer.end_of_text();
-  corpus.train = encode_pieces(split.train, documents, tokenizer, corpus.end_of_text);
-  corpus.validation = encode_pieces(split.validation, documents, tokenizer, corpus.end_of_text);
+  corpus.end_of_text = end_of_documents(tokenizer, documents.size() > 1);
+  corpus.begin_of_text = tokenizer.begin_of_text();
+  corpus.train = encode_pieces(split.train, documents, tokenizer, corpus);
+  corpus.validation = encode_pieces(split.validation, documents, tokenizer, corpus);
   check_enough(corpus, validation_fraction, context);
   corpus.fingerprint = token_fingerprint(corpus.train, corpus.validation);
   return corpus;
@@ -159,15 +165,13 @@ Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokeni
         "{}: beside token ids a source is read twice, which a pipe cannot be; write it to a file first, "
         "or build a store with tril data build",
         file.path == "-" ? "standard input" : printable(file.path.string()));
-  options.vocabulary = tokenizer.vocabulary();
-  options.end_of_text = tokenizer.end_of_text();
-  options.piece_bytes = piece_bytes_for(tokenizer, options.piece_bytes);
   BuildOptions build;
-  build.sources = options;
+  build.sources = options_for(tokenizer, std::move(options));
   build.validation_fraction = validation_fraction;
   const SplitPlan plan = plan_split(files, build);
   Corpus corpus;
-  corpus.end_of_text = plan.several ? tokenizer.end_of_text() : -1;
+  corpus.end_of_text = end_of_documents(tokenizer, plan.several);
+  corpus.begin_of_text = tokenizer.begin_of_text();
   Batches batches(files, build, plan, {}, {});
   int64_t bytes[2] = {}, open_tokens = 0, documents[2] = {};
   for (std::vector<Work> works = batches.next(); !works.empty(); works = batches.next()) {
@@ -207,6 +211,12 @@ Corpus mix_corpora(std::vector<Corpus> corpora, std::vector<int64_t> weights) {
     out.validation_bytes += source.validation_bytes;
     out.documents += source.documents;
     out.end_of_text = std::max(out.end_of_text, source.end_of_text);
+    check_use(
+        source.begin_of_text == corpora[0].begin_of_text,
+        "documents of one source begin with id {}, those of another with {} (-1: none): build the older "
+        "store again",
+        corpora[0].begin_of_text, source.begin_of_text);
+    out.begin_of_text = source.begin_of_text;
     out.fingerprint += fmt::format("{}{} x {}", s == 0 ? "" : " + ", weights[s], source.fingerprint);
   }
   out.sources = std::move(corpora);
@@ -225,6 +235,7 @@ Corpus open_corpus(std::shared_ptr<const TokenStore> store, int64_t context) {
   corpus.validation_bytes = store->validation.header().text_bytes;
   corpus.documents = json["documents"];
   corpus.end_of_text = store->train.header().end_of_text;
+  corpus.begin_of_text = store->train.header().begin_of_text;
   corpus.fingerprint = json["fingerprint"];
   corpus.store = std::move(store);
   check_enough(corpus, json["validation_fraction"], context);

@@ -34,7 +34,11 @@ struct Corpus {
   int64_t documents = 0;
   int64_t skipped_broken = 0;  // documents that read_corpus() left out
   int32_t end_of_text = -1;    // the token after each document, or -1: there is none
+  int32_t begin_of_text = -1;  // the token before each document, or -1
   std::string fingerprint;     // of the tokens: resume refuses other data
+
+  // The token by which a model that reads them knows that another document begins; -1: there is none.
+  int32_t separator() const { return begin_of_text >= 0 ? begin_of_text : end_of_text; }
 
   // Not of a mixture.
   TokenView train_tokens() const { return store ? store->train.tokens() : TokenView(train); }
@@ -46,8 +50,9 @@ struct Corpus {
 
 // With fewer than kFewDocuments documents the last `validation_fraction` of each is for validation, cut at a
 // character border by bytes; with many, a document is for validation if a fixed hash of its first 64 KiB
-// falls below the fraction (if that leaves one side empty, their ends are taken as with few). After each
-// document comes end-of-text if the tokenizer has one and there is more than one document. Throws kData if
+// falls below the fraction (if that leaves one side empty, their ends are taken as with few). Before each
+// document comes begin-of-text if the tokenizer has it, but not before its end on the validation side; after
+// it end-of-text if the tokenizer has one and there is more than one document. Throws kData if
 // either side has fewer than `context` + 1 tokens, naming the counts and what to do; fraction 0 gives no
 // validation tokens.
 inline constexpr int64_t kFewDocuments = 20;
@@ -63,7 +68,8 @@ Corpus tokenize(std::span<const Document> documents, const Tokenizer& tokenizer,
 Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokenizer, SourceOptions options,
                    double validation_fraction, int64_t context);
 // Corpora as one, whose training windows are read in these proportions; validation text is that of all, one
-// after another. The fingerprint is that of corpora and weights. Throws kUse unless each has a weight.
+// after another. The fingerprint is that of corpora and weights. Throws kUse unless each has a weight, and
+// the documents of all begin with the same token, or none.
 Corpus mix_corpora(std::vector<Corpus> corpora, std::vector<int64_t> weights);
 // Of a store, whose tokens stay where they are; its split is what it was built with.
 Corpus open_corpus(std::shared_ptr<const TokenStore> store, int64_t context);

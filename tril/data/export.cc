@@ -67,6 +67,7 @@ void export_text(const TokenFile& side, const Tokenizer& tokenizer, bool json, c
     for (int64_t at = 0; at < view.size(); at += kPieceTokens) {
       tokens.resize(static_cast<size_t>(std::min(kPieceTokens, view.size() - at)));
       view.copy(at, std::ssize(tokens), tokens.data());
+      check_ids(side, side.text_begin(i) + at, tokens, tokenizer);
       // A space in front is left out of a text, not of its parts.
       if (at == 0)
         text += tokenizer.decode(tokens);

@@ -108,6 +108,7 @@ Hashes scan_side(const TokenFile& side, int64_t first_number, const Tokenizer& t
     LintReport& part = parts[static_cast<size_t>(worker)];
     for (int64_t i = tasks[static_cast<size_t>(task)].begin; i < tasks[static_cast<size_t>(task)].end; ++i) {
       const std::vector<int32_t> tokens = tokens_of(side, i);
+      check_ids(side, side.text_begin(i), tokens, tokenizer);
       part.empty_documents += tokens.empty();
       DocumentHash hash;
       hash.add({reinterpret_cast<const char*>(tokens.data()), 4 * tokens.size()});

@@ -33,7 +33,8 @@ struct SourceOptions {
   std::function<void(const std::string& problem)> on_broken;
   // Of files of token ids: how they are read.
   int64_t vocabulary = 0;
-  int32_t end_of_text = -1;  // ends or begins documents, -1: a file is one document
+  int32_t end_of_text = -1;     // ends or begins documents, -1: a file is one document
+  std::vector<bool> undefined;  // by id: it stands for nothing; empty: there is none
   // Longer documents come in pieces: text is cut before a line that begins with a letter (or with what is
   // beyond U+00C0 and no space), where no known pattern of a tokenizer has a token across; in want of one, at
   // a space; else between characters.

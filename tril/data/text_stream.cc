@@ -18,9 +18,20 @@ constexpr char32_t kWindows1252[32] = {0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0
                                        0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
                                        0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
 
-bool is_utf16(TextEncoding encoding) {
+bool is_utf16_encoding(TextEncoding encoding) {
   return encoding == TextEncoding::kUtf16 || encoding == TextEncoding::kUtf16Le ||
          encoding == TextEncoding::kUtf16Be;
+}
+
+// Of valid UTF-8, in which a byte 0xFF stands for a unit as well.
+int64_t utf16_units(std::string_view text) {
+  int64_t units = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    units += (byte & 0xC0) != 0x80;
+    units += byte >= 0xF0 && byte != 0xFF;
+  }
+  return units;
 }
 
 }  // namespace
@@ -51,7 +62,14 @@ std::string_view TextStream::ahead(size_t size) {
   return std::string_view(window_).substr(at_);
 }
 
+bool TextStream::is_utf16() const { return is_utf16_encoding(encoding_); }
+
+int64_t TextStream::utf16_offset(size_t size) const {
+  return 2 * (consumed_units_ + utf16_units(std::string_view(window_).substr(at_, size)));
+}
+
 void TextStream::consume(size_t size) {
+  if (is_utf16()) consumed_units_ = utf16_offset(size) / 2;
   at_ += size;
   offset_ += static_cast<int64_t>(size);
 }
@@ -77,10 +95,11 @@ void TextStream::fill() {
   if (!started_) {
     started_ = true;
     const bool little = raw.starts_with("\xFF\xFE"), big = raw.starts_with("\xFE\xFF");
-    if (is_utf16(encoding_)) {
+    if (is_utf16()) {
       if (encoding_ == TextEncoding::kUtf16)
         encoding_ = big ? TextEncoding::kUtf16Be : TextEncoding::kUtf16Le;
       if (little || big) raw.remove_prefix(2);
+      consumed_units_ = little || big ? 1 : 0;
     } else if (encoding_ == TextEncoding::kUtf8) {
       utf16_mark_ = little || big;
       if (raw.starts_with(kByteOrderMark)) raw.remove_prefix(kByteOrderMark.size());
@@ -92,7 +111,7 @@ void TextStream::fill() {
 void TextStream::decode(std::string_view raw, bool last) {
   if (encoding_ == TextEncoding::kUtf8) {
     window_ += raw;
-  } else if (is_utf16(encoding_)) {
+  } else if (is_utf16()) {
     decode_utf16(raw, last);
   } else {
     for (const char byte : raw) {

@@ -18,8 +18,11 @@ class TextStream {
 
   // What lies ahead, at least `size` bytes of it unless the text ends there.
   std::string_view ahead(size_t size);
-  void consume(size_t size);                              // of what lies ahead
-  int64_t offset() const { return offset_; }              // of what lies ahead
+  void consume(size_t size);                  // of what lies ahead
+  int64_t offset() const { return offset_; }  // of what lies ahead
+  bool is_utf16() const;                      // decoded here
+  // Of UTF-16: the byte of the file where the character behind the next `size` bytes begins.
+  int64_t utf16_offset(size_t size) const;
   bool has_mark_of_utf16() const { return utf16_mark_; }  // though another encoding was asked for
   const ByteStream& bytes() const { return bytes_; }
 
@@ -33,6 +36,7 @@ class TextStream {
   std::string window_, raw_, left_;  // left_: half a character of the encoding
   size_t at_ = 0;
   int64_t offset_ = 0;
+  int64_t consumed_units_ = 0;  // of UTF-16, the mark included
   bool started_ = false, ended_ = false, utf16_mark_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include "tril/base/printable.h"
 #include "tril/base/sizes.h"
 #include "tril/containers/checksum.h"
+#include "tril/text/tokenizer.h"
 
 namespace tril {
 namespace {
@@ -28,6 +29,7 @@ enum : size_t {
   kDocumentsAt = 32,
   kTextBytesAt = 40,
   kEndOfTextAt = 48,
+  kBeginOfTextAt = 52,  // plus 1: files of before have 0 here
   kFingerprintAt = 56,
   kTokensCrcAt = 88,
   kDocumentsCrcAt = 92,
@@ -66,16 +68,18 @@ TokenFileHeader read_header(std::span<const std::byte> bytes, const Path& path) 
   header.documents = get<int64_t>(bytes, kDocumentsAt);
   header.text_bytes = get<int64_t>(bytes, kTextBytesAt);
   header.end_of_text = get<int32_t>(bytes, kEndOfTextAt);
+  const auto begin_of_text = get<uint32_t>(bytes, kBeginOfTextAt);
   const std::string_view fingerprint = text.substr(kFingerprintAt, kFingerprintBytes);
   header.tokenizer = fingerprint.substr(0, fingerprint.find('\0'));
   const auto sane = [](int64_t count) { return count >= 0 && count <= kMost; };
   check_data((header.token_bytes == 2 || header.token_bytes == 4) && header.vocabulary <= INT32_MAX &&
                  sane(header.vocabulary) && sane(header.tokens) && sane(header.documents) &&
                  sane(header.text_bytes) && header.end_of_text >= -1 &&
-                 header.end_of_text < header.vocabulary,
+                 header.end_of_text < header.vocabulary && begin_of_text <= header.vocabulary,
              "{}: the header has impossible numbers ({} tokens of {} bytes, {} documents, vocabulary {}); "
              "build the store again",
              name, header.tokens, header.token_bytes, header.documents, header.vocabulary);
+  header.begin_of_text = static_cast<int32_t>(begin_of_text) - 1;
   check_data(std::ssize(bytes) == token_store::file_size(header),
              "{}: {} bytes, but the header tells of {}: cut or damaged; build the store again", name,
              bytes.size(), token_store::file_size(header));
@@ -120,6 +124,7 @@ std::string format_header(const TokenFileHeader& header, uint32_t tokens_crc32, 
   put(out, kDocumentsAt, header.documents);
   put(out, kTextBytesAt, header.text_bytes);
   put(out, kEndOfTextAt, header.end_of_text);
+  put(out, kBeginOfTextAt, header.begin_of_text + 1);
   std::memcpy(out.data() + kFingerprintAt, header.tokenizer.data(),
               std::min(header.tokenizer.size(), kFingerprintBytes));
   put(out, kTokensCrcAt, tokens_crc32);
@@ -173,8 +178,14 @@ TokenView TokenFile::document(int64_t i) const {
 
 TokenView TokenFile::text_of(int64_t i) const {
   const TokenView view = document(i);
-  const bool ended = !view.empty() && view[view.size() - 1] == header_.end_of_text;
-  return view.part(0, view.size() - ended);
+  const int64_t before = text_begin(i) - document_begin(i);
+  const bool ended = view.size() > before && view[view.size() - 1] == header_.end_of_text;
+  return view.part(before, view.size() - ended - before);
+}
+
+int64_t TokenFile::text_begin(int64_t i) const {
+  const TokenView view = document(i);
+  return document_begin(i) + (!view.empty() && view[0] == header_.begin_of_text);
 }
 
 void TokenFile::verify() const {
@@ -212,7 +223,8 @@ TokenStore::TokenStore(const Path& path)
     : folder(path), train(path / "train.tokens"), validation(path / "validation.tokens") {
   description = read_text_file(path / "store.json");
   const TokenFileHeader &a = train.header(), &b = validation.header();
-  check_data(a.vocabulary == b.vocabulary && a.tokenizer == b.tokenizer && a.end_of_text == b.end_of_text,
+  check_data(a.vocabulary == b.vocabulary && a.tokenizer == b.tokenizer && a.end_of_text == b.end_of_text &&
+                 a.begin_of_text == b.begin_of_text,
              "{}: train.tokens and validation.tokens are of different tokenizers; build the store again",
              name_of(path));
 }
@@ -220,6 +232,15 @@ TokenStore::TokenStore(const Path& path)
 bool is_token_store(const Path& path) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(path / "train.tokens", ignored);
+}
+
+void check_ids(const TokenFile& side, int64_t begin, std::span<const int32_t> tokens,
+               const Tokenizer& tokenizer) {
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (!tokenizer.is_defined(tokens[i])) [[unlikely]]
+      fail(ErrorKind::kData,
+           "{}: token {} has id {}, which is none of the tokenizer's {}; tril data lint looks for damage",
+           name_of(side.path()), begin + static_cast<int64_t>(i), tokens[i], tokenizer.vocabulary());
 }
 
 }  // namespace tril

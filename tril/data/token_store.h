@@ -8,6 +8,7 @@
 // Opening reads headers alone, so that gigabytes open in a moment; verify() reads everything.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "tril/base/files.h"
@@ -15,15 +16,18 @@
 
 namespace tril {
 
+class Tokenizer;
+
 // What the header of a .tokens file says.
 struct TokenFileHeader {
   int64_t token_bytes = 2;  // 2, or 4 where ids need more
   int64_t vocabulary = 0;   // of the tokenizer
   int64_t tokens = 0;
   int64_t documents = 0;
-  int64_t text_bytes = 0;    // of the text that became these tokens
-  int32_t end_of_text = -1;  // the token after each document, or -1: there is none
-  std::string tokenizer;     // its fingerprint
+  int64_t text_bytes = 0;      // of the text that became these tokens
+  int32_t end_of_text = -1;    // the token after each document, or -1: there is none
+  int32_t begin_of_text = -1;  // the token before the text of each document that is not the rest of one
+  std::string tokenizer;       // its fingerprint
 };
 
 // One side of a store. Throws kData naming the path: not such a file, another version, damaged or cut.
@@ -39,7 +43,9 @@ class TokenFile {
   // included. Throws kData if the table is damaged there.
   int64_t document_begin(int64_t i) const;
   TokenView document(int64_t i) const;
-  TokenView text_of(int64_t i) const;  // document i without the end-of-text token behind it
+  // Document i without the begin-of-text token before and the end-of-text token behind it; where that begins.
+  TokenView text_of(int64_t i) const;
+  int64_t text_begin(int64_t i) const;
   // How often each id of the vocabulary occurs.
   std::span<const uint64_t> counts() const;
   // Reads all: checksums, the table of documents, the range of the ids. Throws kData with the first fault.
@@ -65,6 +71,11 @@ struct TokenStore {
 };
 
 bool is_token_store(const Path& path);  // a folder with a train.tokens
+
+// Tokens of a side, from place `begin` on, before they become text. Throws kData naming the file, the place
+// and the id of the first that is none of the tokenizer's.
+void check_ids(const TokenFile& side, int64_t begin, std::span<const int32_t> tokens,
+               const Tokenizer& tokenizer);
 
 namespace token_store {
 

@@ -37,7 +37,7 @@ constexpr int64_t kDeadUnitsEvery = 20;  // steps
 
 void check_documents(const TrainOptions& options, const Corpus& corpus) {
   check_use(
-      !options.document_mask || corpus.end_of_text >= 0,
+      !options.document_mask || corpus.separator() >= 0,
       "--document-mask: no end-of-text token separates documents in this text; give several files, and a "
       "tokenizer that has one");
 }
@@ -61,7 +61,7 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
   session_.context().training = true;
   session_.context().seed = options_.seed;
   check_documents(options_, corpus_);
-  const int32_t separator = options_.document_mask ? corpus_.end_of_text : -1;
+  const int32_t separator = options_.document_mask ? corpus_.separator() : -1;
   if (corpus_.train_size() > 0)
     sampler_.emplace(training_sources(corpus_), WindowOptions{.batch = options_.batch,
                                                               .time = config_.context,
