@@ -110,7 +110,7 @@ int attention_command(const Arguments& words) {
   if (out.empty()) out = "attention." + format.name;
   if (out != "-") refuse_file_of_model(out);
 
-  const LoadedModel loaded = load_model_folder(folder);
+  const LoadedModel loaded = load_model(folder);
   AttentionReport report{.model = folder,
                          .layers = parse_choice("--layer", layer, loaded.config.layers),
                          .heads = parse_choice("--head", head, loaded.config.heads)};

@@ -7,7 +7,7 @@
 namespace tril::cli {
 
 void bench_generate(const BenchOptions& options, Executor& executor) {
-  const LoadedModel loaded = load_model_folder(options.files.front());
+  const LoadedModel loaded = load_model(options.files.front());
   const TransformerConfig& config = loaded.config;
   // A prompt that fills half of the context, at most 512 tokens, and up to 64 tokens after it, one at a time.
   const int64_t time = std::clamp<int64_t>(config.context / 2, 1, 512);

@@ -148,7 +148,7 @@ int eval_command(const Arguments& words) {
   check_use(!folder.empty() && !paths.empty(),
             "tril eval: give a model and text; usage: tril eval MODEL FILE...");
 
-  const LoadedModel loaded = load_model_folder(folder);
+  const LoadedModel loaded = load_model(folder);
   check_data(loaded.tokenizer != nullptr, "{}: there is no tokenizer.json, so text cannot be read", folder);
   ThreadPool pool(static_cast<int>(threads));
   TextLoss loss(*loaded.model, pool, options);

@@ -72,7 +72,7 @@ int generate_command(const Arguments& words) {
   sampler.top_k = top_k;
   sampler.top_p = static_cast<float>(top_p);
   check_sampler(sampler);
-  const LoadedModel loaded = load_model_folder(folder);
+  const LoadedModel loaded = load_model(folder);
   check_data(loaded.tokenizer != nullptr,
              "{}: there is no tokenizer.json, so text cannot be written; see tril logits", folder);
   const Tokenizer& tokenizer = *loaded.tokenizer;

@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "tril/containers/json.h"
-#include "tril/interop/layout.h"
+#include "tril/interop/config_json.h"
 #include "tril/interop/model_folder.h"
 #include "tril/train/checkpoint.h"
 
@@ -99,7 +99,7 @@ int info_command(const Arguments& words) {
   if (!line.parse(words)) return 0;
   check_use(!folder.empty(), "tril info: no model given; usage: tril info MODEL");
 
-  const LoadedModel loaded = load_model_folder(folder);
+  const LoadedModel loaded = load_model(folder);
   Json tokenizer;
   if (loaded.tokenizer)
     tokenizer = {{"kind", loaded.tokenizer->kind_name()},

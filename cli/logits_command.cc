@@ -53,7 +53,7 @@ int logits_command(const Arguments& words) {
   check_use(out != "-", "tril logits: --out needs a file; safetensors cannot be written to standard output");
   refuse_file_of_model(out);
 
-  LoadedModel loaded = load_model_folder(folder);
+  LoadedModel loaded = load_model(folder);
   std::vector<int32_t> tokens = parse_tokens(token_text);
   if (line.given("--text")) {
     check_data(loaded.tokenizer != nullptr, "{}: there is no tokenizer.json; give --tokens", folder);

@@ -22,7 +22,7 @@ struct SavedModel {
 // The folder's model is whole and has these weights.
 bool holds_model(const Path& folder, const Parameters& expected) {
   try {
-    const LoadedModel loaded = load_model_folder(folder);
+    const LoadedModel loaded = load_model(folder);
     const auto& items = loaded.parameters->items();
     if (loaded.tokenizer == nullptr || items.size() != expected.items().size()) return false;
     for (size_t i = 0; i < items.size(); ++i) {

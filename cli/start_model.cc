@@ -1,13 +1,13 @@
 #include "cli/start_model.h"
 
 #include "tril/containers/checksum.h"
-#include "tril/interop/layout.h"
+#include "tril/interop/config_json.h"
 
 namespace tril::cli {
 
 void load_start_model(const TrainArguments& arguments, TrainRun& run) {
   const Path folder = run.options.from;
-  LoadedModel loaded = load_model_folder(folder);
+  LoadedModel loaded = load_model(folder);
   check_use(
       loaded.tokenizer != nullptr,
       "--from {}: the model has no tokenizer.json, without which no text can be read for it; put it there",

@@ -5,7 +5,7 @@
 #include "cli/start_model.h"
 #include "cli/train_data.h"
 #include "tril/containers/json.h"
-#include "tril/interop/layout.h"
+#include "tril/interop/config_json.h"
 #include "tril/kernels/machine.h"
 #include "tril/kernels/matmul.h"
 #include "tril/train/defaults.h"

@@ -161,7 +161,7 @@ TEST_F(Attention, FilesThatCannotBeWritten) {
 
 TEST_F(Attention, ModelsThatCannotBeRead) {
   {
-    const LoadedModel loaded = load_model_folder(*directory_ / "model");
+    const LoadedModel loaded = load_model(*directory_ / "model");
     save_model_folder(*directory_ / "mute", loaded.config, *loaded.parameters, *loaded.tokenizer);
     std::filesystem::remove(*directory_ / "mute" / "tokenizer.json");
     loaded.parameters->find("blocks.1.attention.qkv.weight").value.f32()[0] =

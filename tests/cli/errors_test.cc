@@ -197,7 +197,7 @@ TEST_F(Errors, Models) {
                {"17", "16"});
 
   {
-    const LoadedModel loaded = load_model_folder(model);
+    const LoadedModel loaded = load_model(model);
     loaded.parameters->items().back().weight->value.f32()[0] = std::numeric_limits<float>::quiet_NaN();
     save_model_folder(directory_ / "nan", loaded.config, *loaded.parameters, *loaded.tokenizer);
   }

@@ -44,7 +44,7 @@ TEST_F(Kill, AgainAndAgain) {
     EXPECT_GE(resumed, (printed - 1) / kSaveEvery * kSaveEvery) << result.out;
     printed = std::max(resumed, last_number(result.out, "\nstep "));
     if (std::filesystem::exists(directory_ / "killed" / "model.safetensors")) {
-      EXPECT_NO_THROW(load_model_folder(directory_ / "killed"));
+      EXPECT_NO_THROW(load_model(directory_ / "killed"));
     }
   }
   EXPECT_GE(kills, 3);

@@ -226,8 +226,7 @@ TEST_F(TrainFrom, StartsFromTheWeightsAndGoesOnWithoutThem) {
   const std::vector<std::string> files = {"config.json", "tokenizer.json"};
   for (const std::string& file : files)
     EXPECT_EQ(read_file(directory_ / "same" / file), read_file(directory_ / "base" / file)) << file;
-  const LoadedModel same = load_model_folder(directory_ / "same"),
-                    base = load_model_folder(directory_ / "base");
+  const LoadedModel same = load_model(directory_ / "same"), base = load_model(directory_ / "base");
   for (const Parameters::Item& item : base.parameters->items()) {
     const View& here = same.parameters->find(item.info.name).value;
     for (int64_t i = 0; i < here.elements(); ++i)

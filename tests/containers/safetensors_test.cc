@@ -9,6 +9,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test_data.h"
+#include "tril/tensor/quantized.h"
 
 namespace tril {
 namespace {
@@ -19,19 +20,29 @@ using testing::TemporaryDirectory;
 using testing::write_bytes;
 
 // More rows than are written in one piece.
-TEST(Safetensors, WritesTransposes) {
+TEST(Safetensors, WritesWhatIsMadeAsItIsWritten) {
   const TemporaryDirectory dir;
-  Tensor a({3, 150}), vector({4});
-  for (int i = 0; i < 450; ++i) a.f32()[i] = static_cast<float>(i);
-  write_safetensors(dir / "f", {{"a", a, /*transposed=*/true}, {"b", vector}}, {}, /*checksum=*/true);
+  const auto value = [](int64_t i) { return static_cast<float>(i % 4099) / 64; };
+  const auto rows = [&](int64_t columns) {
+    return [=](int64_t first, int64_t count, float* out) {
+      for (int64_t i = 0; i < count * columns; ++i) out[i] = value(first * columns + i);
+    };
+  };
+  std::vector<StreamedArray> arrays = {{"a", DType::kF32, {3000, 150}, rows(150)},
+                                       {"b", DType::kF16, {4}, rows(1)}};
+  write_streamed_safetensors(dir / "f", arrays, {}, /*checksum=*/true);
   const SafetensorsFile file(dir / "f");
   file.check_checksum();
-  const ConstView view = file.f32("a", {150, 3});
-  for (int r = 0; r < 150; ++r)
-    for (int c = 0; c < 3; ++c) ASSERT_EQ(view.f32()[3 * r + c], a.f32()[150 * c + r]) << r << ", " << c;
-  expect_error(ErrorKind::kUse, {"\"b\"", "F32 matrix", "(4)"}, [&] {
-    write_safetensors(dir / "g", {{"b", vector, true}});
-  });
+  const ConstView view = file.f32("a", {3000, 150});
+  for (int64_t i = 0; i < 450000; ++i) ASSERT_EQ(view.f32()[i], value(i)) << i;
+  const auto* const halves = reinterpret_cast<const uint16_t*>(file.get("b").bytes.data());
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(float_of_f16(halves[i]), value(i));
+  arrays[1].read = [](int64_t, int64_t count, float* out) { std::fill_n(out, count, 1e6f); };
+  expect_error(ErrorKind::kNumerics, {"tensor b", "f16", "1e+06"},
+               [&] { write_streamed_safetensors(dir / "g", arrays); });
+  EXPECT_FALSE(std::filesystem::exists(dir / "g"));
+  arrays[1].dtype = DType::kQ8_0;
+  expect_error(ErrorKind::kUse, {"\"b\"", "q8_0"}, [&] { write_streamed_safetensors(dir / "g", arrays); });
 }
 
 TEST(Safetensors, RoundTrip) {

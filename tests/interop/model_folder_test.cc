@@ -77,7 +77,7 @@ class ModelFolder : public ::testing::Test {
   void expect_round_trip(const TransformerConfig& config, const std::string& layout) {
     remove_tree(folder());
     const auto model = saved(config);
-    const LoadedModel loaded = load_model_folder(folder());
+    const LoadedModel loaded = load_model(folder());
     EXPECT_EQ(loaded.layout, layout);
     EXPECT_EQ(loaded.config.architecture(), config.architecture());
     EXPECT_EQ(loaded.config.dropout, config.dropout);
@@ -136,7 +136,7 @@ class ModelFolder : public ::testing::Test {
   }
   void expect_refused(const std::vector<std::string>& parts) {
     try {
-      load_model_folder(folder());
+      load_model(folder());
       ADD_FAILURE() << "nothing was thrown; expected: " << parts[0];
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
@@ -172,7 +172,7 @@ TEST_F(ModelFolder, VariantsRoundTrip) {
   c = gpt();
   c.set_architecture("llama");
   expect_round_trip(c, "tril");
-  EXPECT_EQ(load_model_folder(folder()).config.architecture(), "llama");
+  EXPECT_EQ(load_model(folder()).config.architecture(), "llama");
   c.attention = {.positions = Positions::kRope,
                  .rope = {.base = 5000,
                           .size = 4,
@@ -196,7 +196,7 @@ TEST_F(ModelFolder, VariantsRoundTrip) {
   c.scale = 0.25f;
   c.z_loss = 1e-4f;
   expect_round_trip(c, "tril");
-  EXPECT_TRUE(load_model_folder(folder()).config == c.resolved());
+  EXPECT_TRUE(load_model(folder()).config == c.resolved());
   c = gpt();
   c.attention.positions = Positions::kAlibi;
   expect_round_trip(c, "tril");
@@ -230,7 +230,7 @@ TEST_F(ModelFolder, MissingBiasesAreZeroThereAndMissingHere) {
   const SafetensorsFile file(weights());
   testing::expect_all_zero("bias", {file.f32("transformer.h.1.attn.c_attn.bias", {72}).f32(), 72});
   testing::expect_all_zero("bias", {file.f32("transformer.ln_f.bias", {24}).f32(), 24});
-  EXPECT_FALSE(load_model_folder(folder()).config.qkv_bias);
+  EXPECT_FALSE(load_model(folder()).config.qkv_bias);
   change_weights([](Tensors& t) { t.tensors[t.index("transformer.h.1.attn.c_attn.bias")].f32()[3] = 1; });
   expect_refused({"h.1.attn.c_attn.bias", "not zero"});
 }
@@ -247,7 +247,7 @@ TEST_F(ModelFolder, OtherArchitecturesKeepTheirOwnLayout) {
   c = gpt();
   c.scale = 0.3f;
   expect_round_trip(c, "tril");
-  EXPECT_EQ(load_model_folder(folder()).config.scale, 0.3f);
+  EXPECT_EQ(load_model(folder()).config.scale, 0.3f);
   c = gpt();
   c.tied_head = false;
   expect_round_trip(c, "tril");
@@ -300,19 +300,19 @@ TEST_F(ModelFolder, OtherSpellingsOfTheSameFileAreRead) {
                                               : name.find("ln_f") != name.npos ? "ln_f"
                                                                                : "h."));
     });
-    testing::expect_same_bits(prefix, logits(*load_model_folder(folder()).model), expected);
+    testing::expect_same_bits(prefix, logits(*load_model(folder()).model), expected);
   }
   change_weights([&](Tensors& t) {
     t.add("h.0.attn.bias", {16, 16}, 1);
     t.add("h.1.attn.masked_bias", {1}, -1e4f);
   });
-  testing::expect_same_bits("masks", logits(*load_model_folder(folder()).model), expected);
+  testing::expect_same_bits("masks", logits(*load_model(folder()).model), expected);
   change_config([](Json& json) {
     json.erase("tril");
     json.erase("n_inner");
     json.erase("tie_word_embeddings");
   });
-  testing::expect_same_bits("plain config", logits(*load_model_folder(folder()).model), expected);
+  testing::expect_same_bits("plain config", logits(*load_model(folder()).model), expected);
 }
 
 TEST_F(ModelFolder, TheTiedHeadMayBeWrittenTwiceButNotDiffer) {
@@ -322,11 +322,11 @@ TEST_F(ModelFolder, TheTiedHeadMayBeWrittenTwiceButNotDiffer) {
     const Weight& table = model->parameters.find("token_embedding.weight");
     std::copy_n(table.value.f32(), table.value.elements(), t.tensors.back().f32());
   });
-  testing::expect_same_bits("tied", logits(*load_model_folder(folder()).model), logits(model->transformer));
+  testing::expect_same_bits("tied", logits(*load_model(folder()).model), logits(model->transformer));
   change_weights([&](Tensors& t) { t.tensors[t.index("lm_head.weight")].f32()[7] += 1; });
   expect_refused({"lm_head.weight and wte.weight differ"});
   change_config([](Json& json) { json["tie_word_embeddings"] = false; });
-  EXPECT_FALSE(load_model_folder(folder()).config.tied_head);
+  EXPECT_FALSE(load_model(folder()).config.tied_head);
   change_weights([](Tensors& t) { t.remove("lm_head.weight"); });
   expect_refused({"lm_head.weight", "missing"});
 }
@@ -403,7 +403,7 @@ TEST_F(ModelFolder, MissingFilesAreNamed) {
   expect_refused({"several files"});
   std::filesystem::rename(folder() / "other", weights());
   std::filesystem::remove(folder() / "tokenizer.json");
-  EXPECT_EQ(load_model_folder(folder()).tokenizer, nullptr);
+  EXPECT_EQ(load_model(folder()).tokenizer, nullptr);
   std::filesystem::remove(config_path());
   expect_refused({"config.json"});
 }
@@ -426,7 +426,7 @@ TEST_F(ModelFolder, TheTokenizerMustFit) {
 
 TEST_F(ModelFolder, LoadsWithoutGradients) {
   saved(gpt());
-  EXPECT_FALSE(load_model_folder(folder()).parameters->items()[0].weight->gradient);
+  EXPECT_FALSE(load_model(folder()).parameters->items()[0].weight->gradient);
 }
 
 // Train, save, load, generate: the text comes back.
@@ -446,7 +446,7 @@ TEST_F(ModelFolder, WhatWasLearnedIsWrittenOut) {
   Trainer trainer(gpt(), o, corpus, pool);
   while (trainer.steps_done() < o.steps) trainer.step();
   save_model_folder(folder(), trainer.model().config(), trainer.parameters(), tokenizer_);
-  const LoadedModel loaded = load_model_folder(folder());
+  const LoadedModel loaded = load_model(folder());
   const auto prompt = loaded.tokenizer->encode("the quick brown");
   const auto ids = generate(*loaded.model, pool, prompt, 45, {.temperature = 0});
   EXPECT_EQ(loaded.tokenizer->decode(ids), kText.substr(15, 45));

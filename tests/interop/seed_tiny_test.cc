@@ -25,8 +25,17 @@ class SeedTiny : public ::testing::Test {
     if (data == nullptr) GTEST_SKIP() << "TRIL_TEST_DATA is not set";
     folder_ = Path(data) / "models/seed-tiny";
     state_ = std::make_unique<SafetensorsFile>(folder_ / "state.safetensors");
-    config_ = tutorial_config(*state_);
+    config_ = tutorial_config(stored(folder_ / "state.safetensors"));
   }
+  static StoredArrays stored(const Path& path) {
+    return stored_arrays(std::make_shared<const SafetensorsFile>(path));
+  }
+  static void load(const StoredArrays& state, const Parameters& parameters, const TransformerConfig& config) {
+    const Layout layout = tutorial_layout(config);
+    check_weights(state, layout, config);
+    read_weights(state, layout, parameters);
+  }
+  static void expect_logits(const StoredArrays& state, const SafetensorsFile& golden);
   SafetensorsFile file(const char* name) const { return SafetensorsFile(folder_ / name); }
 
   // Fifty steps, as the program that made the curve was told.
@@ -80,11 +89,11 @@ TEST_F(SeedTiny, ShapeIsReadFromTheTensors) {
   EXPECT_EQ(config_.mlp_hidden, 192);
 }
 
-void expect_logits(const SafetensorsFile& state, const SafetensorsFile& golden) {
+void SeedTiny::expect_logits(const StoredArrays& state, const SafetensorsFile& golden) {
   const TransformerConfig config = tutorial_config(state);
   Transformer model(config);
   Parameters parameters(model, Parameters::Memory::kValues);
-  load_tutorial_state(state, parameters, config);
+  load(state, parameters, config);
   SerialExecutor executor;
   Session<Transformer> session(model, executor, 2, 32, /*backward=*/false);
   std::vector<float> logits(2 * 32 * 256);
@@ -96,7 +105,9 @@ void expect_logits(const SafetensorsFile& state, const SafetensorsFile& golden) 
   for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected.f32()[i], 1e-5) << i;
 }
 
-TEST_F(SeedTiny, Logits) { expect_logits(*state_, file("golden_logits.safetensors")); }
+TEST_F(SeedTiny, Logits) {
+  expect_logits(stored(folder_ / "state.safetensors"), file("golden_logits.safetensors"));
+}
 
 TEST_F(SeedTiny, WithoutOutputProjectionItIsTheIdentity) {
   std::vector<NamedView> kept;
@@ -109,7 +120,7 @@ TEST_F(SeedTiny, WithoutOutputProjectionItIsTheIdentity) {
   const Path path =
       std::filesystem::temp_directory_path() / fmt::format("tril-test-{}.safetensors", ::getpid());
   write_safetensors(path, kept);
-  expect_logits(SafetensorsFile(path), file("old_without_proj_logits.safetensors"));
+  expect_logits(stored(path), file("old_without_proj_logits.safetensors"));
   std::filesystem::remove(path);
 }
 
@@ -130,7 +141,7 @@ TEST_F(SeedTiny, GradientsUnderTheTutorialsNames) {
                         curve = file("golden_curve.safetensors");
   Transformer model(config_);
   Parameters parameters(model);
-  load_tutorial_state(*state_, parameters, config_);
+  load(stored(folder_ / "state.safetensors"), parameters, config_);
   SerialExecutor executor;
   Session<Transformer> session(model, executor, 4, 32);
   const CurveBatch first(curve.get("batches"), 0);
@@ -175,7 +186,7 @@ TEST_F(SeedTiny, FiftyStepsFollowTheCurve) {
   const Corpus none;
   ThreadPool pool(2);
   Trainer trainer(config_, curve_options(), none, pool);
-  load_tutorial_state(*state_, trainer.parameters(), config_);
+  load(stored(folder_ / "state.safetensors"), trainer.parameters(), config_);
   const ConstView losses = curve.f32("losses", {50});
   for (int64_t i = 0; i < 50; ++i) {
     const CurveBatch batch(curve.get("batches"), i);
@@ -191,7 +202,7 @@ TEST_F(SeedTiny, WhatDoesNotBelongIsNamed) {
   Transformer model(other);
   Parameters parameters(model, Parameters::Memory::kValues);
   try {
-    load_tutorial_state(*state_, parameters, other);
+    load(stored(folder_ / "state.safetensors"), parameters, other);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);

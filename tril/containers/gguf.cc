@@ -201,6 +201,7 @@ GgufFile::GgufFile(const Path& path) : where_(printable(path.native(), 4096)), f
 GgufFile::GgufFile(std::string_view bytes, std::string where) : where_(std::move(where)) { read(bytes); }
 
 void GgufFile::read(std::string_view bytes) {
+  bytes_ = bytes;
   Reader reader(bytes, where_);
   read_start(reader, bytes, where_);
   const auto tensors = reader.number<uint64_t>("the number of tensors");
@@ -236,6 +237,10 @@ void GgufFile::read(std::string_view bytes) {
         where_, shown, size, tensor.offset, room);
     tensor.offset += data;
   }
+}
+
+const std::byte* GgufFile::data(const GgufTensor& tensor) const {
+  return reinterpret_cast<const std::byte*>(bytes_.data()) + tensor.offset;
 }
 
 const GgufField* GgufFile::find(std::string_view key) const {

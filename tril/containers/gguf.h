@@ -43,6 +43,9 @@ struct GgufField {
   std::string_view bytes;            // the elements as in the file, each checked to lie within it
 };
 
+// Of a tensor; the numbers are ggml's.
+enum class GgmlType : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kBF16 = 30 };
+
 struct GgufTensor {
   std::string name;
   std::vector<int64_t> shape;   // row-major, as tril's shapes: the file has the fastest dimension first
@@ -59,6 +62,8 @@ class GgufFile {
 
   const std::vector<GgufField>& fields() const { return fields_; }
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
+  // Where a tensor's first byte is, for as long as this object lives. Not aligned to its type by itself.
+  const std::byte* data(const GgufTensor& tensor) const;
   const std::string& where() const { return where_; }
 
   const GgufField* find(std::string_view key) const;  // null if absent
@@ -75,6 +80,7 @@ class GgufFile {
 
   std::string where_;
   std::optional<MappedFile> file_;
+  std::string_view bytes_;
   std::vector<GgufField> fields_;
   std::vector<GgufTensor> tensors_;
 };

@@ -7,12 +7,12 @@
 // counts, duplicate names. Errors are kData and name the file and the tensor.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "tril/base/files.h"
+#include "tril/containers/streamed_array.h"
 #include "tril/tensor/tensor.h"
 
 namespace tril {
@@ -57,11 +57,14 @@ class SafetensorsFile {
 struct NamedView {
   std::string name;
   ConstView view;
-  bool transposed = false;  // an F32 matrix whose transpose is written, in pieces
 };
 // With `checksum` the metadata also gets "crc32": the CRC-32 of the data in hexadecimal, for
 // check_checksum().
 void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
                        std::map<std::string, std::string> metadata = {}, bool checksum = false);
+
+// The same of arrays that are made as they are written; with `checksum` each is made twice.
+void write_streamed_safetensors(const Path& path, const std::vector<StreamedArray>& arrays,
+                                std::map<std::string, std::string> metadata = {}, bool checksum = false);
 
 }  // namespace tril

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "tril/base/error.h"
 #include "tril/base/function_ref.h"
@@ -21,49 +22,28 @@ std::string quoted(const Path& path, const std::string& text) {
   }
 }
 
-std::string dtype_name(const Path& path, const NamedView& array) {
-  const DTypeInfo& info = dtype_info(array.view.dtype);
+std::string dtype_name(const Path& path, std::string_view name, DType dtype) {
+  const DTypeInfo& info = dtype_info(dtype);
   check_use(info.block_elements == 1,
             "{}: tensor \"{}\": safetensors cannot hold {}; write f32, or another format",
-            printable(path.native(), 4096), printable(array.name), info.name);
-  return safetensors_dtype_name(array.view.dtype);
+            printable(path.native(), 4096), printable(name), info.name);
+  return safetensors_dtype_name(dtype);
 }
 
-Shape shape_of(const NamedView& a) {
-  return a.transposed ? Shape{a.view.shape[1], a.view.shape[0]} : a.view.shape;
-}
+// An array of either kind.
+struct Entry {
+  std::string_view name;
+  DType dtype;
+  Shape shape;
+  std::function<void(FunctionRef<void(std::span<const std::byte>)>)> pieces;
+};
 
-// take(bytes), piece after piece.
-void for_each_piece(const NamedView& a, FunctionRef<void(std::span<const std::byte>)> take) {
-  if (!a.transposed) {
-    take({a.view.data, static_cast<size_t>(dtype_bytes(a.view.dtype, a.view.elements()))});
-    return;
-  }
-  constexpr int64_t kRows = 64;
-  const int64_t rows = a.view.shape[1], columns = a.view.shape[0];  // of what is written
-  std::vector<float> piece(static_cast<size_t>(kRows * columns));
-  for (int64_t begin = 0; begin < rows; begin += kRows) {
-    const int64_t count = std::min(kRows, rows - begin);
-    for (int64_t c = 0; c < columns; ++c)
-      for (int64_t r = 0; r < count; ++r)
-        piece[static_cast<size_t>(r * columns + c)] = a.view.f32()[c * rows + begin + r];
-    take(std::as_bytes(std::span(piece).first(static_cast<size_t>(count * columns))));
-  }
-}
-
-void check_writable(const Path& path, const std::vector<const NamedView*>& sorted) {
+void check_names(const Path& path, const std::vector<Entry>& sorted) {
   std::vector<std::string_view> names;
-  for (const NamedView* a : sorted) {
-    check_use(a->name != "__metadata__", "{}: a tensor cannot be named \"__metadata__\"; rename it",
+  for (const Entry& entry : sorted) {
+    check_use(entry.name != "__metadata__", "{}: a tensor cannot be named \"__metadata__\"; rename it",
               printable(path.native(), 4096));
-    check_use(a->view.contiguous(), "{}: tensor \"{}\": the view {} is strided; copy it first",
-              printable(path.native(), 4096), printable(a->name), a->view.shape);
-    check_use(!a->transposed || (a->view.dtype == DType::kF32 && a->view.shape.rank() == 2),
-              "{}: tensor \"{}\": only an F32 matrix can be written transposed, not {}",
-              printable(path.native(), 4096), printable(a->name), a->view.shape);
-    check_use(a->view.data != nullptr || a->view.elements() == 0, "{}: tensor \"{}\": the view has no data",
-              printable(path.native(), 4096), printable(a->name));
-    names.push_back(a->name);
+    names.push_back(entry.name);
   }
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
@@ -71,20 +51,21 @@ void check_writable(const Path& path, const std::vector<const NamedView*>& sorte
             printable(path.native(), 4096), printable(twice == names.end() ? "" : *twice));
 }
 
-std::string header_text(const Path& path, const std::vector<const NamedView*>& sorted,
+std::string header_text(const Path& path, const std::vector<Entry>& sorted,
                         const std::map<std::string, std::string>& metadata) {
   std::string header = "{\"__metadata__\":{";
   for (const auto& [key, value] : metadata)
     header += fmt::format("{}:{},", quoted(path, key), quoted(path, value));
   header.back() = '}';
   int64_t offset = 0;
-  for (const NamedView* a : sorted) {
-    const Shape sizes = shape_of(*a);
+  for (const Entry& entry : sorted) {
+    const Shape& sizes = entry.shape;
     std::string shape;
     for (int i = 0; i < sizes.rank(); ++i) shape += fmt::format("{}{}", i ? "," : "", sizes[i]);
-    const int64_t end = checked_add(offset, dtype_bytes(a->view.dtype, a->view.elements()));
+    const int64_t end = checked_add(offset, dtype_bytes(entry.dtype, sizes.elements()));
     header += fmt::format(",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                          quoted(path, a->name), dtype_name(path, *a), shape, offset, end);
+                          quoted(path, std::string(entry.name)), dtype_name(path, entry.name, entry.dtype),
+                          shape, offset, end);
     offset = end;
   }
   header += '}';
@@ -92,26 +73,22 @@ std::string header_text(const Path& path, const std::vector<const NamedView*>& s
   return header;
 }
 
-}  // namespace
-
-void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
-                       std::map<std::string, std::string> metadata, bool checksum) {
+void write(const Path& path, std::vector<Entry> entries, std::map<std::string, std::string> metadata,
+           bool checksum) {
   metadata["format"] = "pt";
-  std::vector<const NamedView*> sorted;
-  for (const NamedView& a : arrays) sorted.push_back(&a);
-  const auto element_bytes = [](const NamedView* a) { return dtype_info(a->view.dtype).block_bytes; };
-  std::sort(sorted.begin(), sorted.end(), [&](const NamedView* a, const NamedView* b) {
+  const auto element_bytes = [](const Entry& entry) { return dtype_info(entry.dtype).block_bytes; };
+  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
     if (element_bytes(a) != element_bytes(b)) return element_bytes(a) > element_bytes(b);
-    return a->name < b->name;
+    return a.name < b.name;
   });
-  check_writable(path, sorted);
+  check_names(path, entries);
   if (checksum) {
     uint32_t crc = 0;
-    for (const NamedView* a : sorted)
-      for_each_piece(*a, [&](std::span<const std::byte> bytes) { crc = crc32(bytes, crc); });
+    for (const Entry& entry : entries)
+      entry.pieces([&](std::span<const std::byte> bytes) { crc = crc32(bytes, crc); });
     metadata["crc32"] = fmt::format("{:08x}", crc);
   }
-  const std::string header = header_text(path, sorted, metadata);
+  const std::string header = header_text(path, entries, metadata);
   check_use(header.size() <= 100'000'000,
             "{}: the names need {} bytes, above the format's 100000000; write fewer",
             printable(path.native(), 4096), header.size());
@@ -119,9 +96,36 @@ void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
   const uint64_t size = header.size();
   file.write(std::as_bytes(std::span(&size, 1)));
   file.write(header);
-  for (const NamedView* a : sorted)
-    for_each_piece(*a, [&](std::span<const std::byte> bytes) { file.write(bytes); });
+  for (const Entry& entry : entries)
+    entry.pieces([&](std::span<const std::byte> bytes) { file.write(bytes); });
   file.commit();
+}
+
+}  // namespace
+
+void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
+                       std::map<std::string, std::string> metadata, bool checksum) {
+  std::vector<Entry> entries;
+  for (const NamedView& a : arrays) {
+    check_use(a.view.contiguous(), "{}: tensor \"{}\": the view {} is strided; copy it first",
+              printable(path.native(), 4096), printable(a.name), a.view.shape);
+    check_use(a.view.data != nullptr || a.view.elements() == 0, "{}: tensor \"{}\": the view has no data",
+              printable(path.native(), 4096), printable(a.name));
+    dtype_name(path, a.name, a.view.dtype);  // throws for what the format has not
+    const std::span bytes(a.view.data, static_cast<size_t>(dtype_bytes(a.view.dtype, a.view.elements())));
+    entries.push_back({a.name, a.view.dtype, a.view.shape, [bytes](auto take) { take(bytes); }});
+  }
+  write(path, std::move(entries), std::move(metadata), checksum);
+}
+
+void write_streamed_safetensors(const Path& path, const std::vector<StreamedArray>& arrays,
+                                std::map<std::string, std::string> metadata, bool checksum) {
+  std::vector<Entry> entries;
+  for (const StreamedArray& a : arrays) {
+    dtype_name(path, a.name, a.dtype);
+    entries.push_back({a.name, a.dtype, a.shape, [&a](auto take) { for_each_piece(a, take); }});
+  }
+  write(path, std::move(entries), std::move(metadata), checksum);
 }
 
 }  // namespace tril

@@ -1,44 +1,64 @@
 #include "tril/interop/layout.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
+
+#include "tril/base/printable.h"
+#include "tril/tensor/quantized.h"
 
 namespace tril {
 namespace {
 
 constexpr std::string_view kWrappers[] = {"transformer.", "model.", "module.", "_orig_mod."};
+constexpr int64_t kPiece = 1 << 16;  // elements that are looked at at a time
 
-// y (columns, rows) = x (rows, columns)^T.
-void transpose(int64_t rows, int64_t columns, const float* x, float* y) {
+int64_t columns_of(const ParameterInfo& info) { return info.shape.rank() == 2 ? info.shape[1] : 1; }
+
+// Of an array that gives this part.
+Shape array_shape(const ArrayPart& part, const ParameterInfo& info) {
+  const int64_t rows = part.array_rows != 0 ? part.array_rows : part.rows;
+  if (info.shape.rank() == 1) return {rows};
+  return part.transposed ? Shape{info.shape[1], rows} : Shape{rows, info.shape[1]};
+}
+
+bool may_be_absent(const ArrayPart& part, const ParameterInfo& info) {
+  const bool square = info.shape.rank() < 2 || info.shape[0] == info.shape[1];
+  return part.absent == ArrayPart::Absent::kZeros || (part.absent == ArrayPart::Absent::kIdentity && square);
+}
+
+bool all_zero(const StoredArray& array) {
+  std::vector<float> piece(kPiece);
+  for (int64_t at = 0, all = array.shape.elements(); at < all; at += kPiece) {
+    const int64_t count = std::min(kPiece, all - at);
+    read_f32(array, at, count, piece.data());
+    if (!std::all_of(piece.begin(), piece.begin() + count, [](float x) { return x == 0; })) return false;
+  }
+  return true;
+}
+
+bool same_values(const StoredArray& a, const StoredArray& b) {
+  std::vector<float> x(kPiece), y(kPiece);
+  for (int64_t at = 0, all = a.shape.elements(); at < all; at += kPiece) {
+    const int64_t count = std::min(kPiece, all - at);
+    read_f32(a, at, count, x.data());
+    read_f32(b, at, count, y.data());
+    if (!std::equal(x.begin(), x.begin() + count, y.begin())) return false;
+  }
+  return true;
+}
+
+// y (rows, columns) = rows [first, first + rows) of the transpose of the array (columns, its rows).
+void read_transposed(const StoredArray& array, int64_t columns, int64_t first, int64_t rows, float* y) {
   constexpr int64_t kTile = 16;
-  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
-    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
-      for (int64_t r = r0; r < std::min(rows, r0 + kTile); ++r) {
-        for (int64_t c = c0; c < std::min(columns, c0 + kTile); ++c) y[c * rows + r] = x[r * columns + c];
-      }
-    }
+  const int64_t stride = array.shape[1];
+  std::vector<float> tile(static_cast<size_t>(kTile * rows));
+  for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+    const int64_t width = std::min(kTile, columns - c0);
+    for (int64_t c = 0; c < width; ++c)
+      read_f32(array, (c0 + c) * stride + first, rows, tile.data() + c * rows);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < width; ++c) y[r * columns + c0 + c] = tile[static_cast<size_t>(c * rows + r)];
   }
-}
-
-Shape transposed(const Shape& shape) { return {shape[1], shape[0]}; }
-
-// Calls body(info) for each parameter of a model of this config, without memory for it.
-template <class Body>
-void for_each_parameter(const TransformerConfig& config, Body&& body) {
-  Transformer model(config);
-  model.visit("", [&](const ParameterInfo& info, Weight&) { body(info); });
-}
-
-const Weight* find_or_null(const Parameters& parameters, std::string_view name) {
-  for (const Parameters::Item& item : parameters.items()) {
-    if (item.info.name == name) return item.weight;
-  }
-  return nullptr;
-}
-
-bool all_zero(const ConstView& view) {
-  return std::all_of(view.f32(), view.f32() + view.elements(), [](float x) { return x == 0; });
 }
 
 }  // namespace
@@ -55,139 +75,131 @@ std::string_view without_wrappers(std::string_view name) {
   return name;
 }
 
-ArraysByName arrays_by_name(const SafetensorsFile& file) {
+ArraysByName arrays_by_name(const StoredArrays& arrays) {
   ArraysByName out;
-  for (const NamedArray& array : file.arrays()) {
+  for (const StoredArray& array : arrays.arrays) {
     const auto [at, is_new] = out.emplace(without_wrappers(array.name), &array);
-    check_data(is_new, "{}: {} and {} are the same tensor by name; one must go", file.path().string(),
-               at->second->name, array.name);
+    check_data(is_new, "{}: {} and {} are the same tensor by name; one must go", arrays.where,
+               printable(at->second->name), printable(array.name));
   }
   return out;
 }
 
-const NamedArray& require_array(const SafetensorsFile& file, const ArraysByName& arrays,
-                                const std::string& name) {
-  const auto at = arrays.find(name);
-  check_data(at != arrays.end(), "{}: tensor {} is missing", file.path().string(), name);
+const StoredArray& require_array(const StoredArrays& arrays, const ArraysByName& by_name,
+                                 std::string_view name) {
+  const auto at = by_name.find(name);
+  check_data(at != by_name.end(), "{}: tensor {} is missing", arrays.where, printable(name));
   return *at->second;
 }
 
-ConstView require_f32(const SafetensorsFile& file, const ArraysByName& arrays, const std::string& name,
-                      const Shape& shape) {
-  return file.f32(require_array(file, arrays, name).name, shape);
+void for_each_parameter(const TransformerConfig& config, FunctionRef<void(const ParameterInfo&)> body) {
+  Transformer model(config);
+  model.visit("", [&](const ParameterInfo& info, Weight&) { body(info); });
 }
 
-Gpt2Name gpt2_name(std::string_view parameter) {
-  struct Rule {
-    std::string_view ours, theirs;
-    bool transposed;
-  };
-  static constexpr std::array<Rule, 6> kInBlock = {{{"ln1.", "ln_1.", false},
-                                                    {"ln2.", "ln_2.", false},
-                                                    {"attention.qkv.", "attn.c_attn.", true},
-                                                    {"attention.projection.", "attn.c_proj.", true},
-                                                    {"mlp.hidden.", "mlp.c_fc.", true},
-                                                    {"mlp.projection.", "mlp.c_proj.", true}}};
-  if (parameter == "token_embedding.weight") return {"wte.weight"};
-  if (parameter == "position_embedding.weight") return {"wpe.weight"};
-  if (parameter.starts_with("ln_final.")) return {"ln_f." + std::string(parameter.substr(9))};
-  if (parameter == "lm_head.weight") return {"lm_head.weight"};
-  if (parameter.starts_with("blocks.")) {
-    const size_t dot = parameter.find('.', 7);
-    const std::string_view rest = parameter.substr(dot + 1);
-    for (const Rule& rule : kInBlock) {
-      if (!rest.starts_with(rule.ours)) continue;
-      const std::string_view kind = rest.substr(rule.ours.size());
-      return {fmt::format("h.{}.{}{}", parameter.substr(7, dot - 7), rule.theirs, kind),
-              rule.transposed && kind == "weight"};
-    }
-  }
-  fail(ErrorKind::kUse, "GPT-2 layout: there is no place for the parameter {}", parameter);
+int64_t row_in_array(const ArrayPart& part, int64_t row) {
+  if (part.order == HeadOrder::kSame) return row;
+  const int64_t size = part.rows / part.heads, head = row / size * size, r = row % size;
+  if (part.order == HeadOrder::kInterleavedThere)
+    return head + (r < size / 2 ? 2 * r : 2 * (r - size / 2) + 1);
+  return head + r / 2 + (r % 2) * (size / 2);
 }
 
-bool is_gpt2_buffer(std::string_view name) {
-  return name.starts_with("h.") && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"));
+StoredWeights::StoredWeights(const StoredArrays& arrays, const Layout& layout)
+    : arrays_(arrays), layout_(layout), by_name_(arrays_by_name(arrays)) {}
+
+void StoredWeights::check_part(const ArrayPart& part, const ParameterInfo& info) const {
+  const StoredArray& array = require_array(arrays_, by_name_, part.array);
+  const Shape expected = array_shape(part, info);
+  check_data(array.shape == expected, "{}: tensor {}: shape {} where {} is expected", arrays_.where,
+             printable(array.name), array.shape, expected);
+  const bool blocks = dtype_info(array.dtype).block_elements > 1;
+  check_data(holds_floats(array.dtype) && (!blocks || (info.shape.rank() == 2 && !part.transposed)),
+             "{}: tensor {} has the type {}, which such weights cannot have", arrays_.where,
+             printable(array.name), dtype_info(array.dtype).name);
 }
 
-TransformerConfig with_gpt2_biases(TransformerConfig config) {
-  config.qkv_bias = config.projection_bias = config.mlp_bias = config.norm_bias = true;
-  return config;
-}
-
-void write_gpt2_weights(const Path& path, const TransformerConfig& config, const Parameters& parameters) {
-  std::vector<NamedView> arrays;
-  std::vector<Tensor> zeros;  // biases that GPT-2 has and this model has not
-  for_each_parameter(with_gpt2_biases(config), [&](const ParameterInfo& info) {
-    const Gpt2Name theirs = gpt2_name(info.name);
-    const Weight* const weight = find_or_null(parameters, info.name);
-    ConstView view;
-    if (weight != nullptr) {
-      view = weight->value;
-    } else {
-      zeros.emplace_back(info.shape);
-      view = zeros.back().view();
-    }
-    const bool head = theirs.name.starts_with("lm_head");
-    arrays.push_back({head ? theirs.name : "transformer." + theirs.name, view, theirs.transposed});
-  });
-  write_safetensors(path, arrays, {}, /*checksum=*/true);
-}
-
-void write_tril_weights(const Path& path, const Parameters& parameters) {
-  std::vector<NamedView> arrays;
-  for (const Parameters::Item& item : parameters.items())
-    arrays.push_back({item.info.name, item.weight->value});
-  write_safetensors(path, arrays, {}, /*checksum=*/true);
-}
-
-void check_weights(const SafetensorsFile& file, const TransformerConfig& config, bool gpt2) {
-  const ArraysByName arrays = arrays_by_name(file);
-  std::set<std::string, std::less<>> known, optional;
+void StoredWeights::check(const TransformerConfig& config) const {
+  std::set<std::string, std::less<>> parameters, known;
   for_each_parameter(config, [&](const ParameterInfo& info) {
-    const Gpt2Name theirs = gpt2 ? gpt2_name(info.name) : Gpt2Name{info.name};
-    require_f32(file, arrays, theirs.name, theirs.transposed ? transposed(info.shape) : info.shape);
-    known.insert(theirs.name);
+    parameters.insert(info.name);
+    for (const ArrayPart& part : layout_.parts(info)) {
+      if (may_be_absent(part, info) && !by_name_.contains(part.array)) continue;
+      check_part(part, info);
+      known.insert(part.array);
+    }
   });
-  if (gpt2) {
-    for_each_parameter(with_gpt2_biases(config), [&](const ParameterInfo& info) {
-      const std::string name = gpt2_name(info.name).name;
-      if (known.contains(name) || arrays.find(name) == arrays.end()) return;
-      check_data(all_zero(require_f32(file, arrays, name, info.shape)),
-                 "{}: tensor {} is not zero, but config.json says the model has no such bias",
-                 file.path().string(), name);
-      known.insert(name);
-    });
-    if (config.tied_head && arrays.contains("lm_head.weight")) {
-      const Shape table = {config.vocabulary, config.channels};
-      const ConstView head = require_f32(file, arrays, "lm_head.weight", table);
-      const ConstView tokens = require_f32(file, arrays, "wte.weight", table);
-      check_data(std::equal(head.f32(), head.f32() + head.elements(), tokens.f32()),
-                 "{}: lm_head.weight and wte.weight differ, but config.json says that they are tied; set "
-                 "\"tie_word_embeddings\": false",
-                 file.path().string());
-      known.insert("lm_head.weight");
+  for_each_parameter(layout_.whole, [&](const ParameterInfo& info) {
+    if (parameters.contains(info.name)) return;
+    for (const ArrayPart& part : layout_.parts(info)) {
+      if (!by_name_.contains(part.array)) continue;
+      check_part(part, info);
+      check_data(all_zero(*by_name_.find(part.array)->second),
+                 "{}: tensor {} is not zero, but config.json says the model has no such bias", arrays_.where,
+                 part.array);
+      known.insert(part.array);
+    }
+  });
+  if (config.tied_head) {
+    const ParameterInfo tokens{.name = "token_embedding.weight",
+                               .shape = {config.vocabulary, config.channels}};
+    const ParameterInfo head{.name = "lm_head.weight", .shape = tokens.shape};
+    const ArrayPart table = layout_.parts(tokens).front(), copy = layout_.parts(head).front();
+    if (by_name_.contains(copy.array)) {
+      check_part(copy, head);
+      check_data(
+          same_values(*by_name_.find(copy.array)->second, *by_name_.find(table.array)->second),
+          "{}: {} and {} differ, but config.json says that they are tied; set \"tie_word_embeddings\": "
+          "false",
+          arrays_.where, copy.array, table.array);
+      known.insert(copy.array);
     }
   }
-  for (const auto& [name, array] : arrays) {
-    check_data(known.contains(name) || (gpt2 && is_gpt2_buffer(name)),
-               "{}: tensor {} has no place in the model that config.json describes", file.path().string(),
-               array->name);
+  for (const auto& [name, array] : by_name_) {
+    check_data(known.contains(name) || (layout_.ignores && layout_.ignores(name)),
+               "{}: tensor {} has no place in the model that its configuration describes", arrays_.where,
+               printable(array->name));
   }
 }
 
-void read_weights(const SafetensorsFile& file, bool gpt2, const Parameters& parameters) {
-  const ArraysByName arrays = arrays_by_name(file);
-  for (const Parameters::Item& item : parameters.items()) {
-    const Gpt2Name theirs = gpt2 ? gpt2_name(item.info.name) : Gpt2Name{item.info.name};
-    float* const out = item.weight->value.f32();
-    if (theirs.transposed) {
-      const Shape shape = transposed(item.info.shape);
-      transpose(shape[0], shape[1], require_f32(file, arrays, theirs.name, shape).f32(), out);
-    } else {
-      const ConstView view = require_f32(file, arrays, theirs.name, item.info.shape);
-      std::copy_n(view.f32(), view.elements(), out);
-    }
+void StoredWeights::read_part(const ArrayPart& part, int64_t columns, int64_t first, int64_t count,
+                              float* out) const {
+  const auto at = by_name_.find(part.array);
+  if (at == by_name_.end()) {  // checked: it may be absent
+    std::fill_n(out, count * columns, 0.0f);
+    if (part.absent == ArrayPart::Absent::kIdentity && columns > 1)
+      for (int64_t r = 0; r < count; ++r) out[r * columns + first + r] = 1;
+    return;
   }
+  const StoredArray& array = *at->second;
+  if (part.transposed) {
+    read_transposed(array, columns, part.first_row + first, count, out);
+  } else if (part.order == HeadOrder::kSame) {
+    read_f32(array, (part.first_row + first) * columns, count * columns, out);
+  } else {
+    for (int64_t r = 0; r < count; ++r)
+      read_f32(array, (part.first_row + row_in_array(part, first + r)) * columns, columns, out + r * columns);
+  }
+}
+
+void StoredWeights::read(const ParameterInfo& info, int64_t first, int64_t count, float* out) const {
+  const int64_t columns = columns_of(info);
+  int64_t begin = 0;  // of the part, among the parameter's rows
+  for (const ArrayPart& part : layout_.parts(info)) {
+    const int64_t from = std::max(first, begin), to = std::min(first + count, begin + part.rows);
+    if (from < to) read_part(part, columns, from - begin, to - from, out + (from - first) * columns);
+    begin += part.rows;
+  }
+}
+
+void check_weights(const StoredArrays& arrays, const Layout& layout, const TransformerConfig& config) {
+  StoredWeights(arrays, layout).check(config);
+}
+
+void read_weights(const StoredArrays& arrays, const Layout& layout, const Parameters& parameters) {
+  const StoredWeights weights(arrays, layout);
+  for (const Parameters::Item& item : parameters.items())
+    weights.read(item.info, 0, item.info.shape[0], item.weight->value.f32());
 }
 
 }  // namespace tril

@@ -1,11 +1,16 @@
-// Whose tensor is which: the names of one file against the names of the parameter visitor.
+// Whose array is which: the names and shapes of one kind of file against the parameters that the visitor of a
+// model names. One checker, one reader and one writer drive every layout.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "tril/containers/safetensors.h"
+#include "tril/base/function_ref.h"
+#include "tril/containers/stored_arrays.h"
+#include "tril/containers/streamed_array.h"
 #include "tril/nn/transformer.h"
 
 namespace tril {
@@ -13,42 +18,95 @@ namespace tril {
 // "transformer.", "model.", "module." and "_orig_mod." in front of a name are wrappers' and say nothing.
 std::string_view without_wrappers(std::string_view name);
 
-// The arrays of a file by name without wrappers. Throws kData if two names become one.
-using ArraysByName = std::map<std::string, const NamedArray*, std::less<>>;
-ArraysByName arrays_by_name(const SafetensorsFile& file);
-
-// Throws kData naming file and tensor.
-const NamedArray& require_array(const SafetensorsFile& file, const ArraysByName& arrays,
-                                const std::string& name);
-// Its floats; throws kData naming file, tensor and both shapes or dtypes.
-ConstView require_f32(const SafetensorsFile& file, const ArraysByName& arrays, const std::string& name,
-                      const Shape& shape);
-
-// Hugging Face's GPT-2. Its linear weights are (in, out).
-struct Gpt2Name {
-  std::string name;  // "h.0.attn.c_attn.weight"
-  bool transposed = false;
+// The order of the rows of a query's or key's head in an array against that in the model: features turn in
+// pairs (0, 1), (2, 3), ... or (0, D/2), (1, D/2 + 1), ...
+enum class HeadOrder {
+  kSame,
+  kInterleavedThere,  // in the array; halves in the model
+  kHalvesThere,       // in the array; interleaved in the model
 };
-Gpt2Name gpt2_name(std::string_view parameter);
-bool is_gpt2_buffer(std::string_view name);  // causal masks that old files carry
 
-// GPT-2 has every bias: a model without some is one whose biases are zero.
-TransformerConfig with_gpt2_biases(TransformerConfig config);
+// What one array gives to a parameter: `rows` of its rows, from where the part before ended. A vector's
+// elements are rows of one.
+struct ArrayPart {
+  std::string array;  // its name without wrappers
+  int64_t rows = 0;
+  bool transposed = false;  // the array is (in, out), as GPT-2's
+  int64_t first_row = 0;    // of the array ...
+  int64_t array_rows = 0;   // ... which has so many; 0: these alone
+  HeadOrder order = HeadOrder::kSame;
+  int64_t heads = 0;  // among which the rows are divided, where the order is another
+  enum class Absent { kRefused, kZeros, kIdentity } absent = Absent::kRefused;
+};
 
-void write_gpt2_weights(const Path& path, const TransformerConfig& config, const Parameters& parameters);
-void write_tril_weights(const Path& path, const Parameters& parameters);
+// The array's row, within the part, that is the part's row in the model.
+int64_t row_in_array(const ArrayPart& part, int64_t row);
 
-// Throws kData unless the file holds exactly the tensors of this model, with their shapes: before memory for
-// them is asked for.
-void check_weights(const SafetensorsFile& file, const TransformerConfig& config, bool gpt2);
-void read_weights(const SafetensorsFile& file, bool gpt2, const Parameters& parameters);
+struct Layout {
+  std::string name;    // "tril", "gpt2", "llama", "tutorial", "gguf", ...
+  std::string prefix;  // in front of every name that is written but the head's
+  // The model that files of this layout hold: that of the config, or with the biases that they always have.
+  TransformerConfig whole;
+  // Of a parameter of `whole`: in the order of its rows, together all of them.
+  std::function<std::vector<ArrayPart>(const ParameterInfo&)> parts;
+  // Arrays that are no weights: masks, angles. Names without wrappers. May be empty.
+  std::function<bool(std::string_view)> ignores;
+};
 
-// config.json, both layouts.
-std::string gpt2_config_json(const TransformerConfig& config, int32_t end_of_text);
-std::string tril_config_json(const TransformerConfig& config);
-// Sets `layout` to "gpt2" or "tril". Throws kData naming file, key and value.
-TransformerConfig read_config_json(const Path& path, std::string& layout);
-// What tril_config_json() gave; `where` names its place in messages.
-TransformerConfig parse_tril_config(std::string_view json, const std::string& where);
+// The order of the rows of the queries and keys of such arrays for a model of this config.
+HeadOrder order_there(const TransformerConfig& config, bool interleaved);
+
+Layout tril_layout(const TransformerConfig& config);
+Layout gpt2_layout(const TransformerConfig& config);
+// Hugging Face's Llama, and those with its names: Mistral, Qwen-2, Qwen-3. `interleaved`: the order of the
+// rows of the arrays' queries and keys; Hugging Face's are not, llama2.c's are.
+Layout llama_layout(const TransformerConfig& config, bool interleaved = false);
+// The tutorials' PyTorch names, one query, key and value a head (attn_blocks.0.attn.heads.0.key.weight, ...).
+// Missing attn.proj.* (old versions) is an identity.
+Layout tutorial_layout(const TransformerConfig& config);
+
+// The arrays of files by name without wrappers. Throws kData if two names become one.
+using ArraysByName = std::map<std::string, const StoredArray*, std::less<>>;
+ArraysByName arrays_by_name(const StoredArrays& arrays);
+// Throws kData naming file and array.
+const StoredArray& require_array(const StoredArrays& arrays, const ArraysByName& by_name,
+                                 std::string_view name);
+
+// Calls body for each parameter of a model of this config, without memory for it.
+void for_each_parameter(const TransformerConfig& config, FunctionRef<void(const ParameterInfo&)> body);
+
+// The parameters of a model in files. The arrays must outlive it.
+class StoredWeights {
+ public:
+  StoredWeights(const StoredArrays& arrays, const Layout& layout);
+
+  // Throws kData unless the files hold exactly the arrays of this model, with their shapes: before memory for
+  // them is asked for. Arrays for what the model has not must be zero, a tied head's copy equal.
+  void check(const TransformerConfig& config) const;
+  // Rows [first, first + count) of a parameter, (count, columns).
+  void read(const ParameterInfo& info, int64_t first, int64_t count, float* out) const;
+
+ private:
+  void check_part(const ArrayPart& part, const ParameterInfo& info) const;
+  void read_part(const ArrayPart& part, int64_t columns, int64_t first, int64_t count, float* out) const;
+
+  const StoredArrays& arrays_;
+  const Layout& layout_;
+  ArraysByName by_name_;
+};
+
+// Both at once, into memory.
+void check_weights(const StoredArrays& arrays, const Layout& layout, const TransformerConfig& config);
+void read_weights(const StoredArrays& arrays, const Layout& layout, const Parameters& parameters);
+
+// Rows of a parameter from wherever they are: StoredWeights::read, or memory. False: the model has no such
+// parameter, which stands for zeros.
+using ReadRows = std::function<bool(const ParameterInfo& info, int64_t first, int64_t count, float* out)>;
+ReadRows rows_of(const Parameters& parameters);                                   // must outlive the result
+ReadRows rows_of(const StoredWeights& weights, const TransformerConfig& config);  // likewise
+
+// The arrays of a file of this layout, in the order of the parameters, to be written as f32. One that takes
+// only a part of its array's rows cannot be written: kUse.
+std::vector<StreamedArray> arrays_to_write(const Layout& layout, ReadRows rows);
 
 }  // namespace tril

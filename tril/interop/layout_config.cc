@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "tril/containers/json.h"
-#include "tril/interop/layout.h"
-#include "tril/interop/model_folder.h"
+#include "tril/interop/config_json.h"
 #include "tril/nn/transformer_fields.h"
 
 namespace tril {
@@ -223,12 +222,14 @@ std::string tril_config_json(const TransformerConfig& config) {
   return to_text(json, 2) + "\n";
 }
 
-TransformerConfig read_config_json(const Path& path, std::string& layout) {
+ReadConfig read_config_json(const Path& path) {
   const ConfigFile file(path);
-  layout = file.text("model_type");
-  check_data(layout == "gpt2" || layout == "tril", "{}: \"model_type\" is \"{}\"; tril reads gpt2 and tril",
-             path.string(), layout);
-  return resolve(file, layout == "gpt2" ? read_gpt2(file) : read_tril(file));
+  const std::string type = file.text("model_type");
+  check_data(type == "gpt2" || type == "tril", "{}: \"model_type\" is \"{}\"; tril reads gpt2 and tril",
+             path.string(), type);
+  ReadConfig out{.config = resolve(file, type == "gpt2" ? read_gpt2(file) : read_tril(file))};
+  out.layout = type == "gpt2" ? gpt2_layout(out.config) : tril_layout(out.config);
+  return out;
 }
 
 TransformerConfig parse_tril_config(std::string_view json, const std::string& where) {

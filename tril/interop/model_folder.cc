@@ -1,13 +1,14 @@
 #include "tril/interop/model_folder.h"
 
 #include "tril/containers/json.h"
-#include "tril/interop/layout.h"
+#include "tril/interop/config_json.h"
 
 namespace tril {
 namespace {
 
 constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kTokenizer = "tokenizer.json";
 
 // What transformers' AutoTokenizer reads beside tokenizer.json.
@@ -34,18 +35,22 @@ std::string generation_config_json(int32_t end_of_text) {
   return to_text(json, 2) + "\n";
 }
 
-Path weights_file(const Path& folder) {
-  Path path = folder / kWeights;
-  check_data(
-      std::filesystem::exists(path) || !std::filesystem::exists(folder / "model.safetensors.index.json"),
-      "{}: the weights are in several files; join them into one {} first", folder.string(), kWeights);
-  return path;
+StoredArrays read_arrays(const Path& folder) {
+  if (!std::filesystem::exists(folder / kWeights) && std::filesystem::exists(folder / kIndex))
+    return stored_arrays_of_index(folder / kIndex);
+  auto file = std::make_shared<const SafetensorsFile>(folder / kWeights);
+  file->check_checksum();
+  return stored_arrays(std::move(file));
+}
+
+void write_weights(const Path& path, const Layout& layout, const Parameters& parameters) {
+  write_streamed_safetensors(path, arrays_to_write(layout, rows_of(parameters)), {}, /*checksum=*/true);
 }
 
 }  // namespace
 
 void save_model_folder(const Path& folder, const TransformerConfig& config, const Parameters& parameters,
-                       const Tokenizer& tokenizer) {
+                       const Tokenizer& tokenizer, const ModelText&) {
   const TransformerConfig c = config.resolved();
   check_use(tokenizer.vocabulary() <= c.vocabulary, "the tokenizer has {} ids, the model {}",
             tokenizer.vocabulary(), c.vocabulary);
@@ -55,33 +60,21 @@ void save_model_folder(const Path& folder, const TransformerConfig& config, cons
                     gpt2 ? gpt2_config_json(c, tokenizer.end_of_text()) : tril_config_json(c));
   tokenizer.save(folder / kTokenizer);
   write_file_atomic(folder / "tokenizer_config.json", tokenizer_config_json(tokenizer, c.context));
-  if (gpt2) {
+  if (gpt2)
     write_file_atomic(folder / "generation_config.json", generation_config_json(tokenizer.end_of_text()));
-    write_gpt2_weights(folder / kWeights, c, parameters);
-  } else {
-    write_tril_weights(folder / kWeights, parameters);
-  }
+  write_weights(folder / kWeights, gpt2 ? gpt2_layout(c) : tril_layout(c), parameters);
 }
 
-LoadedModel load_model_folder(const Path& folder) {
+StoredModel open_model_folder(const Path& folder) {
   check_data(std::filesystem::is_directory(folder),
              "{}: not a folder; a model is a folder with {}, {} and {}", folder.string(), kConfig, kWeights,
              kTokenizer);
-  LoadedModel out;
-  out.config = read_config_json(folder / kConfig, out.layout);
-  const SafetensorsFile file(weights_file(folder));
-  file.check_checksum();
-  const bool gpt2 = out.layout == "gpt2";
-  check_weights(file, out.config, gpt2);
-  out.model = std::make_unique<Transformer>(out.config);
-  out.parameters = std::make_unique<Parameters>(*out.model, Parameters::Memory::kValues);
-  read_weights(file, gpt2, *out.parameters);
+  ReadConfig read = read_config_json(folder / kConfig);
+  StoredModel out{.config = read.config, .layout = std::move(read.layout), .arrays = read_arrays(folder)};
+  out.text.stop_ids = std::move(read.stop_ids);
   for (const char* name : {kTokenizer, "vocab.json", "tokenizer.bin"}) {
     if (out.tokenizer != nullptr || !std::filesystem::exists(folder / name)) continue;
     out.tokenizer = std::make_unique<Tokenizer>(Tokenizer::load(folder / name));
-    check_data(out.tokenizer->vocabulary() <= out.config.vocabulary,
-               "{}: the tokenizer has {} ids, the model {}; they belong to different models", folder.string(),
-               out.tokenizer->vocabulary(), out.config.vocabulary);
   }
   return out;
 }

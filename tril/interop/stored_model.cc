@@ -1,0 +1,29 @@
+#include "tril/interop/stored_model.h"
+
+#include "tril/interop/model_folder.h"
+
+namespace tril {
+
+StoredModel open_model(const Path& path) {
+  StoredModel out = open_model_folder(path);
+  check_weights(out.arrays, out.layout, out.config);
+  check_data(out.tokenizer == nullptr || out.tokenizer->vocabulary() <= out.config.vocabulary,
+             "{}: the tokenizer has {} ids, the model {}; they belong to different models", path.string(),
+             out.tokenizer == nullptr ? 0 : out.tokenizer->vocabulary(), out.config.vocabulary);
+  return out;
+}
+
+LoadedModel load_model(StoredModel stored) {
+  LoadedModel out{.config = stored.config,
+                  .model = std::make_unique<Transformer>(stored.config),
+                  .tokenizer = std::move(stored.tokenizer),
+                  .layout = stored.layout.name,
+                  .text = std::move(stored.text)};
+  out.parameters = std::make_unique<Parameters>(*out.model, Parameters::Memory::kValues);
+  read_weights(stored.arrays, stored.layout, *out.parameters);
+  return out;
+}
+
+LoadedModel load_model(const Path& path) { return load_model(open_model(path)); }
+
+}  // namespace tril
