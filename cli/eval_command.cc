@@ -135,7 +135,7 @@ int eval_command(const Arguments& words) {
       "predicted once from the tokens before it in its document; the first one from begin-of-text, else\n"
       "end-of-text, where the tokenizer has either; else it does not count.",
       kExamples);
-  line.positional("MODEL", folder, "folder of a model or a run");
+  line.positional("MODEL", folder, "folder of a model or a run, or a model file");
   line.positionals("FILE", paths, "text files, folders, .jsonl, or - for standard input");
   line.count("--stride", options.stride, {1, 1'000'000'000},
              "tokens from one window to the next (half the context)");

@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char* kExamples =
     "  tril info runs/book\n"
-    "  tril info runs/book --json";
+    "  tril info runs/book --json\n"
+    "  tril info model.gguf";
 
 // "blocks.0.attention.qkv.weight" -> "blocks.0"; "ln_final.weight" -> "ln_final".
 std::string group_of(const std::string& name) {
@@ -49,6 +50,16 @@ Json groups_json(const Parameters& parameters) {
   return groups;
 }
 
+// How many tensors of each type the files have: {"f32": 14}.
+Json types_json(const StoredArrays& arrays) {
+  Json types = Json::object();
+  for (const StoredArray& array : arrays.arrays) {
+    const std::string name(dtype_info(array.dtype).name);
+    types[name] = types.value(name, 0) + 1;
+  }
+  return types;
+}
+
 Json training_json(const std::string& folder) {
   const std::optional<Path> checkpoint = find_checkpoint(folder);
   if (!checkpoint) return nullptr;
@@ -72,6 +83,12 @@ void print_text(const Json& report) {
   else
     fmt::print("tokenizer: {}, {} ids, end-of-text {}\n", tokenizer["kind"].get<std::string>(),
                to_text(tokenizer["vocabulary"]), to_text(tokenizer["end_of_text"]));
+  const Json& types = report["types"];
+  std::string tensors;
+  for (const auto& [type, count] : types.items())
+    tensors += fmt::format("{}{} {}", tensors.empty() ? "" : ", ", to_text(count), type);
+  fmt::print("tensors: {}\n", tensors);
+  fmt::print("chat template: {}\n", report["chat_template"].get<bool>() ? "yes" : "no");
   fmt::print("parameters: {}\n", format_count(report["parameters"].get<int64_t>()));
   for (const Json& group : report["groups"]) {
     fmt::print("  {:<20} {:>14}\n", group["name"].get<std::string>(),
@@ -92,26 +109,31 @@ void print_text(const Json& report) {
 int info_command(const Arguments& words) {
   std::string folder;
   bool json = false;
-  CommandLine line("info", "What is in a model folder: configuration, parameters, tokenizer, training state.",
+  CommandLine line("info", "What is in a model: configuration, parameters, tokenizer, training state.",
                    kExamples);
-  line.positional("MODEL", folder, "folder of a model or a run");
+  line.positional("MODEL", folder, "folder of a model or a run, or a model file");
   line.flag("--json", json, "report as one JSON object");
   if (!line.parse(words)) return 0;
   check_use(!folder.empty(), "tril info: no model given; usage: tril info MODEL");
 
-  const LoadedModel loaded = load_model(folder);
+  const StoredModel model = open_model(folder);
+  Transformer transformer(model.config);
+  const Parameters parameters(transformer, Parameters::Memory::kDry);
   Json tokenizer;
-  if (loaded.tokenizer)
-    tokenizer = {{"kind", loaded.tokenizer->kind_name()},
-                 {"vocabulary", loaded.tokenizer->vocabulary()},
-                 {"end_of_text", loaded.tokenizer->end_of_text()},
-                 {"fingerprint", loaded.tokenizer->fingerprint()}};
+  if (model.tokenizer)
+    tokenizer = {{"kind", model.tokenizer->kind_name()},
+                 {"vocabulary", model.tokenizer->vocabulary()},
+                 {"end_of_text", model.tokenizer->end_of_text()},
+                 {"fingerprint", model.tokenizer->fingerprint()}};
   const Json report = {{"model", folder},
-                       {"layout", loaded.layout},
-                       {"config", config_json(loaded.config)},
-                       {"parameters", loaded.parameters->count()},
-                       {"groups", groups_json(*loaded.parameters)},
+                       {"layout", model.layout.name},
+                       {"config", config_json(model.config)},
+                       {"parameters", parameters.count()},
+                       {"groups", groups_json(parameters)},
+                       {"types", types_json(model.arrays)},
                        {"tokenizer", tokenizer},
+                       {"chat_template", !model.text.chat_template.empty()},
+                       {"stop_ids", model.text.stop_ids},
                        {"training", training_json(folder)}};
   if (json)
     std::puts(to_text(report).c_str());

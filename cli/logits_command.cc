@@ -40,7 +40,7 @@ int logits_command(const Arguments& words) {
       "Writes a model's logits for given tokens to a safetensors file: float32 `logits` (T, V).\n"
       "So any program's forward pass can be compared with tril's.",
       kExamples);
-  line.positional("MODEL", folder, "folder of a model or a run");
+  line.positional("MODEL", folder, "folder of a model or a run, or a model file");
   line.text("--tokens", token_text, "IDS", "token ids with spaces or commas between");
   line.text("--text", text, "TEXT", "text, encoded with the model's tokenizer");
   line.text("--out", out, "FILE", "the safetensors file to write");

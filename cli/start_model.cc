@@ -4,6 +4,16 @@
 #include "tril/interop/config_json.h"
 
 namespace tril::cli {
+namespace {
+
+// The file that tells a model's weights from others'.
+Path weights_file(const Path& model) {
+  if (!std::filesystem::is_directory(model)) return model;
+  const Path whole = model / "model.safetensors";
+  return std::filesystem::exists(whole) ? whole : model / "model.safetensors.index.json";
+}
+
+}  // namespace
 
 void load_start_model(const TrainArguments& arguments, TrainRun& run) {
   const Path folder = run.options.from;
@@ -33,7 +43,7 @@ void load_start_model(const TrainArguments& arguments, TrainRun& run) {
             conflicts);
   run.config = loaded.config;
   run.tokenizer = std::move(loaded.tokenizer);
-  run.start_weights_crc32 = fmt::format("{:08x}", crc32(MappedFile(folder / "model.safetensors")));
+  run.start_weights_crc32 = fmt::format("{:08x}", crc32(MappedFile(weights_file(folder))));
   run.start_model = std::make_unique<LoadedModel>(std::move(loaded));
 }
 

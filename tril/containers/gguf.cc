@@ -264,6 +264,14 @@ std::optional<int64_t> GgufFile::integer(std::string_view key) const {
   return value;
 }
 
+std::optional<float> GgufFile::number(std::string_view key) const {
+  const GgufField* const field = find(key);
+  if (field == nullptr) return std::nullopt;
+  if (field->type == GgufType::kF64) return static_cast<float>(value_at<double>(*field, 0));
+  if (field->type != GgufType::kF32) wrong_type(where_, *field, "a number of type f32 or f64");
+  return value_at<float>(*field, 0);
+}
+
 std::optional<bool> GgufFile::boolean(std::string_view key) const {
   const GgufField* const field = find(key);
   if (field == nullptr) return std::nullopt;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tril/base/files.h"
+#include "tril/containers/streamed_array.h"
 
 namespace tril {
 
@@ -43,8 +44,9 @@ struct GgufField {
   std::string_view bytes;            // the elements as in the file, each checked to lie within it
 };
 
-// Of a tensor; the numbers are ggml's.
+// Of a tensor; the numbers are ggml's. Those that tril has.
 enum class GgmlType : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kBF16 = 30 };
+std::optional<GgmlType> ggml_type(DType dtype);
 
 struct GgufTensor {
   std::string name;
@@ -70,6 +72,7 @@ class GgufFile {
   // Nothing if the key is absent; kData naming key and type if the value is something else.
   std::optional<std::string> text(std::string_view key) const;
   std::optional<int64_t> integer(std::string_view key) const;  // of any integer type
+  std::optional<float> number(std::string_view key) const;     // F32 or F64
   std::optional<bool> boolean(std::string_view key) const;
   std::vector<std::string_view> texts(std::string_view key) const;  // empty if absent, as the next two
   std::vector<int64_t> integers(std::string_view key) const;
@@ -85,6 +88,13 @@ class GgufFile {
   std::vector<GgufTensor> tensors_;
 };
 
+inline constexpr int64_t kGgufAlignment = 32;  // where a file does not say another
+
+class GgufHeader;
+
+// Writes atomically. The tensors are made as they are written, in pieces.
+void write_gguf(const Path& path, const GgufHeader& header, std::span<const StreamedArray> tensors);
+
 // The header of a file: fields in the order of the calls. Keys must be unique and at most 65,535 bytes.
 class GgufHeader {
  public:
@@ -96,7 +106,10 @@ class GgufHeader {
   void add(std::string_view key, std::span<const int32_t> values);
   void add(std::string_view key, std::span<const float> values);
   // A whole file without tensors, as a file of a vocabulary is.
-  std::string without_tensors() const;
+  std::string without_tensors() const { return with_tensors({}); }
+  // What stands before the data of these tensors, which follow each other, each padded to kGgufAlignment.
+  // Throws kUse for names above 63 bytes and types that the format has not.
+  std::string with_tensors(std::span<const StreamedArray> tensors) const;
 
  private:
   void start(std::string_view key, GgufType type);

@@ -3,6 +3,8 @@
 namespace tril {
 namespace {
 
+constexpr size_t kLongestTensorName = 63;  // ggml's
+
 template <class T>
 void append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -62,14 +64,61 @@ void GgufHeader::add(std::string_view key, std::span<const float> values) {
   for (const float value : values) append(bytes_, value);
 }
 
-std::string GgufHeader::without_tensors() const {
+std::string GgufHeader::with_tensors(std::span<const StreamedArray> tensors) const {
   std::string out = "GGUF";
   append(out, uint32_t{3});
-  append(out, uint64_t{0});
+  append(out, uint64_t{tensors.size()});
   append(out, fields_);
   out += bytes_;
-  out.resize((out.size() + 31) / 32 * 32);
+  int64_t offset = 0;
+  for (const StreamedArray& tensor : tensors) {
+    const auto type = ggml_type(tensor.dtype);
+    check_use(
+        type.has_value() && tensor.name.size() <= kLongestTensorName,
+        "GGUF: tensor {} of type {}: names have at most {} bytes, types are f32, f16, bf16, q8_0, q4_0, q4_1",
+        tensor.name, dtype_info(tensor.dtype).name, kLongestTensorName);
+    append_text(out, tensor.name);
+    append(out, static_cast<uint32_t>(tensor.shape.rank()));
+    for (int i = tensor.shape.rank(); i-- > 0;) append(out, static_cast<uint64_t>(tensor.shape[i]));
+    append(out, static_cast<uint32_t>(*type));
+    append(out, static_cast<uint64_t>(offset));
+    offset =
+        checked_add(offset, round_up(dtype_bytes(tensor.dtype, tensor.shape.elements()), kGgufAlignment));
+  }
+  out.resize(static_cast<size_t>(round_up(std::ssize(out), kGgufAlignment)));
   return out;
+}
+
+std::optional<GgmlType> ggml_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return GgmlType::kF32;
+    case DType::kF16:
+      return GgmlType::kF16;
+    case DType::kBF16:
+      return GgmlType::kBF16;
+    case DType::kQ8_0:
+      return GgmlType::kQ8_0;
+    case DType::kQ4_0:
+      return GgmlType::kQ4_0;
+    case DType::kQ4_1:
+      return GgmlType::kQ4_1;
+    default:
+      return std::nullopt;
+  }
+}
+
+void write_gguf(const Path& path, const GgufHeader& header, std::span<const StreamedArray> tensors) {
+  AtomicFile file(path);
+  file.write(header.with_tensors(tensors));
+  const std::string padding(kGgufAlignment, '\0');
+  for (const StreamedArray& tensor : tensors) {
+    for_each_piece(tensor, [&](std::span<const std::byte> bytes) { file.write(bytes); });
+    const int64_t size = dtype_bytes(tensor.dtype, tensor.shape.elements());
+    file.write(
+        std::string_view(padding).substr(0, static_cast<size_t>(round_up(size, kGgufAlignment) - size)));
+  }
+  file.commit();
 }
 
 }  // namespace tril

@@ -19,9 +19,8 @@ constexpr std::pair<std::string_view, DType> kSafetensorsTypes[] = {
     {"I8", DType::kI8},   {"U8", DType::kU8},   {"BOOL", DType::kU8}, {"I16", DType::kI16},
     {"U16", DType::kU16}, {"I32", DType::kI32}, {"I64", DType::kI64}};
 
-constexpr std::pair<GgmlType, DType> kGgmlTypes[] = {
-    {GgmlType::kF32, DType::kF32},   {GgmlType::kF16, DType::kF16},   {GgmlType::kQ4_0, DType::kQ4_0},
-    {GgmlType::kQ4_1, DType::kQ4_1}, {GgmlType::kQ8_0, DType::kQ8_0}, {GgmlType::kBF16, DType::kBF16}};
+constexpr DType kGgmlTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16,
+                                DType::kQ8_0, DType::kQ4_0, DType::kQ4_1};
 
 // ggml's other names, for messages.
 constexpr std::pair<uint32_t, std::string_view> kUnreadTypes[] = {
@@ -103,8 +102,8 @@ StoredArrays stored_arrays(std::shared_ptr<const SafetensorsFile> file) {
 StoredArrays stored_arrays(std::shared_ptr<const GgufFile> file) {
   StoredArrays out{.where = file->where()};
   for (const GgufTensor& tensor : file->tensors()) {
-    const auto* type = std::find_if(std::begin(kGgmlTypes), std::end(kGgmlTypes), [&](const auto& known) {
-      return static_cast<uint32_t>(known.first) == tensor.type;
+    const auto* type = std::find_if(std::begin(kGgmlTypes), std::end(kGgmlTypes), [&](DType known) {
+      return static_cast<uint32_t>(*ggml_type(known)) == tensor.type;
     });
     const auto* other = std::find_if(std::begin(kUnreadTypes), std::end(kUnreadTypes),
                                      [&](const auto& known) { return known.first == tensor.type; });
@@ -115,7 +114,7 @@ StoredArrays stored_arrays(std::shared_ptr<const GgufFile> file) {
                                                : fmt::format("of ggml's type {}", tensor.type));
     out.arrays.push_back({.name = tensor.name,
                           .shape = to_shape(tensor.shape, out.where, tensor.name),
-                          .dtype = type->second,
+                          .dtype = *type,
                           .data = file->data(tensor)});
   }
   out.owners.push_back(std::move(file));

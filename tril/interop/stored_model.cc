@@ -1,11 +1,27 @@
 #include "tril/interop/stored_model.h"
 
+#include "tril/interop/gguf_model.h"
 #include "tril/interop/model_folder.h"
 
 namespace tril {
 
+namespace {
+
+// What a file is, by its first bytes.
+StoredModel open_unchecked(const Path& path) {
+  if (!std::filesystem::is_regular_file(path)) return open_model_folder(path);
+  const MappedFile file(path);
+  if (file.text().starts_with("GGUF")) return open_gguf_model(path);
+  fail(
+      ErrorKind::kData,
+      "{}: not a model that tril reads; give a folder with config.json and model.safetensors, or a GGUF file",
+      path.string());
+}
+
+}  // namespace
+
 StoredModel open_model(const Path& path) {
-  StoredModel out = open_model_folder(path);
+  StoredModel out = open_unchecked(path);
   check_weights(out.arrays, out.layout, out.config);
   check_data(out.tokenizer == nullptr || out.tokenizer->vocabulary() <= out.config.vocabulary,
              "{}: the tokenizer has {} ids, the model {}; they belong to different models", path.string(),

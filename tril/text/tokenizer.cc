@@ -84,6 +84,11 @@ void Tokenizer::export_to(const Path& path, TokenizerFormat format) const {
   write_tokenizer(impl_->parts, format, path);
 }
 
+void Tokenizer::add_to(GgufHeader& header, int64_t rows) const {
+  check_expressible(impl_->parts, TokenizerFormat::kGguf, impl_->reachable());
+  add_gguf_tokenizer(with_scores(impl_->parts, "a GGUF file"), rows, header);
+}
+
 Tokenizer::Kind Tokenizer::kind() const { return impl_->parts.kind; }
 
 std::string_view Tokenizer::kind_name() const {

@@ -17,6 +17,7 @@
 namespace tril {
 
 class BpeTrainer;
+class GgufHeader;
 
 inline constexpr std::string_view kEndOfText = "<|endoftext|>";
 
@@ -71,6 +72,9 @@ class Tokenizer {
   // Throws kUse with the reason if the format cannot say what this tokenizer does. kVocabAndMerges: `path` is
   // a folder, made if it is missing.
   void export_to(const Path& path, TokenizerFormat format) const;
+  // Adds the fields of a model's GGUF file whose table of tokens has `rows`; ids beyond the vocabulary stand
+  // for nothing. Throws as export_to(kGguf).
+  void add_to(GgufHeader& header, int64_t rows) const;
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

@@ -82,15 +82,19 @@ std::optional<std::vector<float>> scores_of_merges(TokenizerParts parts) {
   return scores;
 }
 
-TokenizerParts with_scores(const TokenizerParts& parts, std::string_view name) {
+}  // namespace
+
+TokenizerParts with_scores(const TokenizerParts& parts, std::string_view format) {
   TokenizerParts out = parts;
   if (parts.kind != Kind::kSentencePiece || !parts.scores.empty()) return out;
   const auto scores = scores_of_merges(parts);
   require(scores.has_value(), "{} needs scores, and no scores say what the merges of this tokenizer do",
-          name);
+          format);
   out.scores = *scores;
   return out;
 }
+
+namespace {
 
 void check_llama2(const TokenizerParts& parts) {
   constexpr std::string_view kName = "llama2.c's tokenizer.bin";

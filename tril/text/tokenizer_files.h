@@ -13,6 +13,9 @@ TokenizerParts train_bpe_parts(const BpeRecipe& recipe, Executor& executor,
 // What must be written so that the format says what the parts do; throws kUse with the reason if it cannot.
 // `reachable`: every token is what the merges make of its bytes, so that whole_pieces changes nothing.
 void check_expressible(const TokenizerParts& parts, TokenizerFormat format, bool reachable);
+// The parts with scores where they are SentencePiece's and merges say what the scores would; throws kUse
+// naming the format where no scores do.
+TokenizerParts with_scores(const TokenizerParts& parts, std::string_view format);
 // Writes; the parts must be expressible. kVocabAndMerges: into a folder.
 void write_tokenizer(const TokenizerParts& parts, TokenizerFormat format, const Path& path);
 

@@ -240,7 +240,7 @@ bool gguf_knows_pattern(std::string_view pattern) {
                      [&](const Pre& entry) { return entry.pattern == pattern; });
 }
 
-std::string format_gguf_tokenizer(const TokenizerParts& parts) {
+void add_gguf_tokenizer(const TokenizerParts& parts, int64_t rows, GgufHeader& header) {
   const bool bpe = parts.kind == Kind::kBpe;
   std::vector<std::string> tokens;
   std::vector<int32_t> types;
@@ -266,15 +266,19 @@ std::string format_gguf_tokenizer(const TokenizerParts& parts) {
     tokens[id] = token.content;
     types[id] = !token.control ? kUserDefined : token.id == parts.unknown ? kUnknown : kControl;
   }
-  GgufHeader header;
-  header.add("general.architecture", std::string_view(bpe ? "gpt2" : "llama"));
+  std::vector<float> scores = parts.scores;
+  for (int64_t id = std::ssize(tokens); id < rows; ++id) {  // of a table that is longer than the vocabulary
+    tokens.push_back(fmt::format("[PAD{}]", id));
+    types.push_back(kUnused);
+    scores.push_back(0);
+  }
   header.add("tokenizer.ggml.model", std::string_view(bpe ? "gpt2" : "llama"));
   header.add("tokenizer.ggml.tokens", tokens);
   header.add("tokenizer.ggml.token_type", std::span<const int32_t>(types));
   if (bpe) {
     add_bpe(header, parts, name_of_splits(parts.splits));
   } else {
-    header.add("tokenizer.ggml.scores", std::span<const float>(parts.scores));
+    header.add("tokenizer.ggml.scores", std::span<const float>(scores));
     header.add_flag("tokenizer.ggml.add_space_prefix", parts.prefix != SpacePrefix::kNone);
   }
   const int32_t begin = parts.begin_of_text >= 0 ? parts.begin_of_text : parts.end_of_text;
@@ -282,6 +286,12 @@ std::string format_gguf_tokenizer(const TokenizerParts& parts) {
   if (parts.end_of_text >= 0)
     header.add("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(parts.end_of_text));
   header.add_flag("tokenizer.ggml.add_bos_token", parts.begin_of_text >= 0);
+}
+
+std::string format_gguf_tokenizer(const TokenizerParts& parts) {
+  GgufHeader header;
+  header.add("general.architecture", std::string_view(parts.kind == Kind::kBpe ? "gpt2" : "llama"));
+  add_gguf_tokenizer(parts, 0, header);
   return header.without_tensors();
 }
 

@@ -10,6 +10,8 @@
 
 namespace tril {
 
+class GgufHeader;
+
 // Where SentencePiece adds the space that a text begins with.
 enum class SpacePrefix {
   kNone,
@@ -67,6 +69,8 @@ std::string format_llama2_tokenizer(const TokenizerParts& parts);
 // The fields tokenizer.ggml.* of a GGUF file.
 TokenizerParts parse_gguf_tokenizer(std::string_view bytes, const std::string& where);
 std::string format_gguf_tokenizer(const TokenizerParts& parts);
+// Adds the fields of the tokenizer of a model of at least `rows` ids.
+void add_gguf_tokenizer(const TokenizerParts& parts, int64_t rows, GgufHeader& header);
 bool gguf_knows_pattern(std::string_view pattern);  // a name of split_patterns.h
 
 // kSentencePiece: all pairs of joinable tokens that make a third, the highest score first. Throws kUse if two
