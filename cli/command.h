@@ -33,6 +33,7 @@ int logits_command(const Arguments&);
 int attention_command(const Arguments&);
 int plot_command(const Arguments&);
 int info_command(const Arguments&);
+int convert_command(const Arguments&);
 int corpus_command(const Arguments&);
 int tokenizer_command(const Arguments&);
 int data_command(const Arguments&);

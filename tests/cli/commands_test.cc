@@ -243,8 +243,8 @@ TEST_F(Commands, HelpShowsExamplesFirst) {
   const Result help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("tril train book.txt"), std::string::npos);
-  for (const char* command : {"train", "plan", "lr-find", "generate", "attention", "plot", "info", "logits",
-                              "corpus", "doctor", "bench"}) {
+  for (const char* command : {"train", "plan", "lr-find", "generate", "attention", "plot", "info", "convert",
+                              "logits", "corpus", "doctor", "bench"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command), std::string::npos) << command;
     const Result own = run({command, "--help"});
     EXPECT_EQ(own.code, 0);

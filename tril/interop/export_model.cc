@@ -1,0 +1,135 @@
+#include "tril/interop/export_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tril/interop/gguf_model.h"
+#include "tril/interop/model_folder.h"
+#include "tril/nn/session.h"
+
+namespace tril {
+namespace {
+
+constexpr std::pair<std::string_view, ModelFormat> kFormats[] = {
+    {"hf", ModelFormat::kHuggingFace}, {"tril", ModelFormat::kTril}, {"gguf", ModelFormat::kGguf}};
+
+constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
+
+const Tokenizer& require_tokenizer(const StoredModel& model, ModelFormat format) {
+  check_use(model.tokenizer != nullptr, "{}: the model has no tokenizer, without which {} is of no use",
+            model.arrays.where, name_of(format));
+  return *model.tokenizer;
+}
+
+// A folder appears whole under its name; one that is there is filled file by file.
+std::string export_folder(const StoredModel& model, const ReadRows& rows, const Path& out,
+                          const ExportOptions& options) {
+  const FolderOptions folder{
+      .kind = options.format == ModelFormat::kTril ? FolderKind::kTril : FolderKind::kHuggingFace,
+      .dtype = options.dtype};
+  const auto write = [&](const Path& path) {
+    return write_model_folder(path, model.config, rows, model.tokenizer.get(), model.text, folder);
+  };
+  if (std::filesystem::exists(out)) {
+    std::string layout = write(out);
+    for (const char* other : {"chat_template.jinja", "model.safetensors.index.json"})
+      std::filesystem::remove(out / other);  // would be read instead of what was written, or in vain
+    return layout;
+  }
+  const Path temporary = out.string() + ".tril-tmp";
+  remove_tree(temporary);
+  try {
+    std::string layout = write(temporary);
+    rename_durably(temporary, out);
+    return layout;
+  } catch (...) {
+    remove_tree(temporary);
+    throw;
+  }
+}
+
+std::vector<float> logits_of(const Path& path, std::vector<int32_t>& tokens, Executor& executor) {
+  const LoadedModel loaded = load_model(path);
+  const int64_t vocabulary = loaded.config.vocabulary;
+  if (tokens.empty()) {
+    const RandomStream random(1, "tokens of compare_logits");
+    tokens.resize(static_cast<size_t>(std::min<int64_t>(loaded.config.context, 32)));
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = static_cast<int32_t>(random.below(i, static_cast<uint64_t>(vocabulary)));
+  }
+  const auto time = std::ssize(tokens);
+  Session<Transformer> session(*loaded.model, executor, 1, time, /*with_backward=*/false);
+  std::vector<float> out(static_cast<size_t>(time * vocabulary));
+  loaded.model->logits(session.context(), {.batch = 1, .time = time, .tokens = tokens.data()},
+                       session.state(), View(out.data(), {time, vocabulary}));
+  return out;
+}
+
+double allowed_difference(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return 1e-4;
+    case DType::kF16:
+      return 0.01;
+    case DType::kBF16:
+    case DType::kQ8_0:
+      return 0.05;
+    default:
+      return 0.5;
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(ModelFormat format) {
+  for (const auto& [name, known] : kFormats)
+    if (known == format) return name;
+  return "";
+}
+
+ModelFormat model_format_from_name(std::string_view name) {
+  for (const auto& [known, format] : kFormats)
+    if (known == name) return format;
+  fail(ErrorKind::kUse, "the format '{}' is not known; use hf, tril or gguf", name);
+}
+
+ModelFormat model_format_of_path(const Path& path) {
+  return path.extension() == ".gguf" ? ModelFormat::kGguf : ModelFormat::kHuggingFace;
+}
+
+DType weight_type_from_name(std::string_view name) {
+  for (const DType type : kTypes)
+    if (dtype_info(type).name == name) return type;
+  fail(ErrorKind::kUse, "the type '{}' is not known; use f32, f16, bf16, q8_0 or q4_0", name);
+}
+
+std::string export_model(const StoredModel& model, const Path& out, const ExportOptions& options) {
+  check_use(options.replace || !std::filesystem::exists(out),
+            "{} exists; give another name, or --force to replace it", out.string());
+  const StoredWeights weights(model.arrays, model.layout);
+  const ReadRows rows = rows_of(weights, model.config);
+  if (options.format == ModelFormat::kGguf)
+    return write_gguf_model(out, model.config, rows, require_tokenizer(model, options.format), model.text,
+                            options.dtype);
+  return export_folder(model, rows, out, options);
+}
+
+LogitDifference compare_logits(const Path& original, const Path& converted, DType dtype, Executor& executor) {
+  std::vector<int32_t> tokens;
+  const std::vector<float> expected = logits_of(original, tokens, executor);
+  const std::vector<float> actual = logits_of(converted, tokens, executor);
+  check_data(expected.size() == actual.size(), "{}: {} logits where {} are expected", converted.string(),
+             actual.size(), expected.size());
+  double mean = 0, difference = 0, spread = 0;
+  for (const float x : expected) mean += x;
+  mean /= static_cast<double>(expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    difference += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
+    spread += (expected[i] - mean) * (expected[i] - mean);
+  }
+  return {.tokens = std::ssize(tokens),
+          .relative = spread > 0 ? std::sqrt(difference / spread) : std::sqrt(difference),
+          .allowed = allowed_difference(dtype)};
+}
+
+}  // namespace tril
