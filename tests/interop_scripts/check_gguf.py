@@ -68,8 +68,8 @@ def main():
     if a.prompt is not None:
         model.reset()
         with open(a.text, "rb") as file:
-            ours = file.read()
-        check_text(model, a.prompt, ours.rstrip(b"\n"), a.tie)
+            ours = file.read().removesuffix(b"\n").removeprefix(a.prompt.encode())
+        check_text(model, a.prompt, ours, a.tie)
 
 
 if __name__ == "__main__":

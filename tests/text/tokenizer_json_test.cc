@@ -4,6 +4,7 @@
 #include "tril/text/byte_alphabet.h"
 #include "tril/text/tokenizer.h"
 #include "tril/text/tokenizer_parts.h"
+#include "tril/text/tokenizer_stream.h"
 
 namespace tril {
 namespace {
@@ -32,6 +33,21 @@ Tokenizer loaded(const std::string& text) {
 
 std::string refusal(const Json& json) {
   return message_of(ErrorKind::kData, [&] { loaded(json.dump()); });
+}
+
+// Some published vocabularies have no token for bytes that their training text lacked.
+TEST(TokenizerJson, BytesOfRareTextMayLack) {
+  Json json = saved(small_bpe());
+  json["model"]["vocab"].erase("\u0104");  // the byte 4
+  const Tokenizer tokenizer = loaded(json.dump());
+  EXPECT_EQ(tokenizer.encode(kText), small_bpe().encode(kText));
+  expect_contains(message_of(ErrorKind::kData, [&] { tokenizer.encode("cat\x04"); }), "0x04 at 3");
+  std::vector<int32_t> ids;
+  TokenizerStream stream(tokenizer, false);
+  stream.push("cat", ids);
+  expect_contains(message_of(ErrorKind::kData, [&] { stream.push("s\x04", ids); }), "0x04 at 4");
+  json["model"]["vocab"].erase("Z");
+  expect_contains(refusal(json), "0x5a");
 }
 
 TEST(ByteAlphabet, SpellsEveryByte) {

@@ -82,6 +82,7 @@ void write(const Path& path, std::vector<Entry> entries, std::map<std::string, s
     return a.name < b.name;
   });
   check_names(path, entries);
+  for (const Entry& entry : entries) dtype_name(path, entry.name, entry.dtype);  // throws for blocks
   if (checksum) {
     uint32_t crc = 0;
     for (const Entry& entry : entries)
@@ -111,7 +112,6 @@ void write_safetensors(const Path& path, const std::vector<NamedView>& arrays,
               printable(path.native(), 4096), printable(a.name), a.view.shape);
     check_use(a.view.data != nullptr || a.view.elements() == 0, "{}: tensor \"{}\": the view has no data",
               printable(path.native(), 4096), printable(a.name));
-    dtype_name(path, a.name, a.view.dtype);  // throws for what the format has not
     const std::span bytes(a.view.data, static_cast<size_t>(dtype_bytes(a.view.dtype, a.view.elements())));
     entries.push_back({a.name, a.view.dtype, a.view.shape, [bytes](auto take) { take(bytes); }});
   }
@@ -122,7 +122,6 @@ void write_streamed_safetensors(const Path& path, const std::vector<StreamedArra
                                 std::map<std::string, std::string> metadata, bool checksum) {
   std::vector<Entry> entries;
   for (const StreamedArray& a : arrays) {
-    dtype_name(path, a.name, a.dtype);
     entries.push_back({a.name, a.dtype, a.shape, [&a](auto take) { for_each_piece(a, take); }});
   }
   write(path, std::move(entries), std::move(metadata), checksum);

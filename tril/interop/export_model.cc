@@ -22,8 +22,9 @@ const Tokenizer& require_tokenizer(const StoredModel& model, ModelFormat format)
 }
 
 // A folder appears whole under its name; one that is there is filled file by file.
-std::string export_folder(const StoredModel& model, const ReadRows& rows, const Path& out,
+std::string export_folder(const StoredModel& model, const ReadRows& rows, Path out,
                           const ExportOptions& options) {
+  if (!out.has_filename()) out = out.parent_path();  // "folder/"
   const FolderOptions folder{
       .kind = options.format == ModelFormat::kTril ? FolderKind::kTril : FolderKind::kHuggingFace,
       .dtype = options.dtype};

@@ -48,31 +48,36 @@ class Fields {
 };
 
 // llama.cpp keeps the scaling of Llama 3 as a divisor for each pair's frequency. The numbers that made them
-// are found again: the factor is the largest, the others are those of the models that were published.
-void read_frequency_factors(const StoredArrays& arrays, const StoredArray& array, int64_t head_size,
+// are in tril's own fields, or those of the models that were published, where the largest divisor is the
+// factor.
+void read_frequency_factors(const GgufFile& file, const StoredArray& array, int64_t head_size,
                             RopeConfig& rope) {
-  check_data(array.shape == Shape{head_size / 2}, "{}: rope_freqs.weight: shape {} where ({}) is expected",
-             arrays.where, array.shape, head_size / 2);
+  const std::string& where = file.where();
+  check_data(rope.size == 0, "{}: rope_freqs.weight for {} features of {}, which tril cannot compute", where,
+             rope.size, head_size);
+  check_data(head_size >= 2 && array.shape == Shape{head_size / 2},
+             "{}: rope_freqs.weight: shape {} where ({}) is expected", where, array.shape, head_size / 2);
   std::vector<float> factors(static_cast<size_t>(head_size / 2));
   read_f32(array, 0, std::ssize(factors), factors.data());
-  const float factor = *std::max_element(factors.begin(), factors.end());
   if (std::all_of(factors.begin(), factors.end(), [](float x) { return x == 1; })) return;
-  RopeConfig plain = rope;
+  const RopeConfig plain = rope;
   rope.scaling = RopeScaling::kLlama3;
-  rope.factor = factor;
-  rope.original_context = 8192;
+  rope.factor = file.number("tril.rope_factor").value_or(*std::max_element(factors.begin(), factors.end()));
+  rope.original_context = file.integer("tril.rope_original_context").value_or(8192);
+  rope.low_frequency_factor = file.number("tril.rope_low_frequency_factor").value_or(1);
+  rope.high_frequency_factor = file.number("tril.rope_high_frequency_factor").value_or(4);
+  check_rope(rope, head_size);
   std::vector<double> before(factors.size()), after(factors.size());
-  check_data(factor > 1 && factor < 1e6f, "{}: rope_freqs.weight has the factor {}", arrays.where, factor);
   rope_frequencies(plain, head_size, before.data());
   rope_frequencies(rope, head_size, after.data());
   for (size_t i = 0; i < factors.size(); ++i)
     check_data(std::abs(before[i] / after[i] - double{factors[i]}) <= 1e-4 * double{factors[i]},
                "{}: rope_freqs.weight divides frequency {} by {}, which is not Llama 3's scaling by {}: tril "
                "cannot compute it",
-               arrays.where, i, factors[i], factor);
+               where, i, factors[i], rope.factor);
 }
 
-void read_rope(const Fields& fields, const StoredArrays& arrays, const ArraysByName& by_name,
+void read_rope(const GgufFile& file, const Fields& fields, const ArraysByName& by_name,
                TransformerConfig& c) {
   RopeConfig& rope = c.attention.rope;
   rope.base = fields.number("rope.freq_base", 10000);
@@ -92,11 +97,11 @@ void read_rope(const Fields& fields, const StoredArrays& arrays, const ArraysByN
   }
   const auto factors = by_name.find("rope_freqs.weight");
   if (factors == by_name.end()) return;
-  check_data(rope.scaling == RopeScaling::kNone, "{}: rope_freqs.weight beside linear scaling", arrays.where);
-  read_frequency_factors(arrays, *factors->second, head_size, rope);
+  check_data(rope.scaling == RopeScaling::kNone, "{}: rope_freqs.weight beside linear scaling", file.where());
+  read_frequency_factors(file, *factors->second, head_size, rope);
 }
 
-TransformerConfig read_config(const Fields& fields, const StoredArrays& arrays) {
+TransformerConfig read_config(const GgufFile& file, const Fields& fields, const StoredArrays& arrays) {
   const ArraysByName by_name = arrays_by_name(arrays);
   for (const char* name : {"attention.scale", "logit_scale", "residual_scale", "embedding_scale",
                            "attention.clamp_kqv", "attn_logit_softcapping", "final_logit_softcapping"})
@@ -129,7 +134,7 @@ TransformerConfig read_config(const Fields& fields, const StoredArrays& arrays) 
   c.projection_bias = by_name.contains("blk.0.attn_output.bias");
   c.mlp_bias = by_name.contains("blk.0.ffn_up.bias");
   c.attention.qk_norm = by_name.contains("blk.0.attn_q_norm.weight");
-  read_rope(fields, arrays, by_name, c);
+  read_rope(file, fields, by_name, c);
   return c;
 }
 
@@ -153,7 +158,7 @@ StoredModel open_gguf_model(const Path& path) {
              "{}: one of several parts; join them with llama.cpp's gguf-split --merge first", file->where());
   out.arrays = stored_arrays(file);
   try {
-    out.config = read_config(fields, out.arrays).resolved();
+    out.config = read_config(*file, fields, out.arrays).resolved();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kData) throw;
     fail(ErrorKind::kData, "{}: {}", file->where(), error.what());

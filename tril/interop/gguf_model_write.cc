@@ -53,6 +53,12 @@ void add_sizes(const TransformerConfig& c, const std::string& architecture, Gguf
   if (rope.scaling == RopeScaling::kLinear) {
     header.add(key("rope.scaling.type"), std::string_view("linear"));
     header.add(key("rope.scaling.factor"), rope.factor);
+  } else if (rope.scaling ==
+             RopeScaling::kLlama3) {  // llama.cpp reads what frequency_factors() makes of them
+    header.add("tril.rope_factor", rope.factor);
+    header.add("tril.rope_original_context", field(rope.original_context));
+    header.add("tril.rope_low_frequency_factor", rope.low_frequency_factor);
+    header.add("tril.rope_high_frequency_factor", rope.high_frequency_factor);
   }
 }
 
@@ -87,6 +93,8 @@ std::string write_gguf_model(const Path& path, const TransformerConfig& config, 
   std::string reason;
   const std::string architecture = gguf_architecture(c, reason);
   check_use(!architecture.empty(), "{}: {}", path.string(), reason);
+  check_use(tokenizer.vocabulary() <= c.vocabulary, "the tokenizer has {} ids, the model {}",
+            tokenizer.vocabulary(), c.vocabulary);
   const TokenIds ids = token_ids(&tokenizer, text);
   GgufHeader header;
   header.add("general.architecture", std::string_view(architecture));

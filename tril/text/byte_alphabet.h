@@ -16,6 +16,12 @@ struct ByteAlphabet {
 };
 const ByteAlphabet& byte_alphabet();
 
+// Bytes that every tokenizer must have a token for: what a vocabulary lacks beyond these (control characters,
+// bytes of rare scripts) its training text lacked, and a text that has them is refused.
+constexpr bool is_needed_byte(int byte) {
+  return (byte >= 0x20 && byte < 0x7F) || byte == '\t' || byte == '\n';
+}
+
 std::string spell_bytes(std::string_view bytes);
 // Nothing if a character is not of the alphabet; `spelled` must be valid UTF-8.
 std::optional<std::string> unspell_bytes(std::string_view spelled);

@@ -1,5 +1,7 @@
 #include "tril/text/tokenizer_impl.h"
 
+#include <array>
+
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 #include "tril/text/normalization.h"
@@ -28,9 +30,28 @@ Tokenizer::Impl::Impl(TokenizerParts from)
       index(parts.tokens[id], static_cast<int32_t>(id));
   }
   if (parts.kind == Kind::kSentencePiece) sentencepiece = std::make_unique<SentencePieceEncoder>(parts);
-  if (parts.kind == Kind::kBpe)
-    bpe.emplace(plain_tokens(), byte_ids, parts.merges,
-                BpeOptions{pretokenizer_of(parts.splits), parts.whole_pieces});
+  if (parts.kind != Kind::kBpe) return;
+  find_lacking_bytes();
+  bpe.emplace(plain_tokens(), byte_ids, parts.merges,
+              BpeOptions{pretokenizer_of(parts.splits), parts.whole_pieces});
+}
+
+void Tokenizer::Impl::find_lacking_bytes() {
+  std::array<bool, 256> known{};
+  for (size_t id = 0; id < parts.tokens.size(); ++id) {
+    const std::string& token = parts.tokens[id];
+    if (special[id] == nullptr && token.size() == 1) known[static_cast<unsigned char>(token[0])] = true;
+  }
+  for (size_t byte = 0; byte < 256; ++byte)
+    if (!known[byte]) lacking += static_cast<char>(byte);
+}
+
+void Tokenizer::Impl::check_bytes(std::string_view text, int64_t offset) const {
+  if (lacking.empty()) return;
+  const size_t at = text.find_first_of(lacking);
+  if (at == text.npos) return;
+  fail(ErrorKind::kData, "text: the byte 0x{:02x} at {} has no token in this tokenizer; leave it out",
+       static_cast<unsigned char>(text[at]), offset + static_cast<int64_t>(at));
 }
 
 void Tokenizer::Impl::index(std::string_view token, int32_t id) {
@@ -92,6 +113,7 @@ void Tokenizer::Impl::encode_stretch(std::string_view text, size_t offset, std::
   if (parts.nfc && !is_surely_nfc(text)) text = normalized = to_nfc(text);
   switch (parts.kind) {
     case Kind::kBpe:
+      check_bytes(text, static_cast<int64_t>(offset));
       return bpe->encode(text, out);
     case Kind::kCharacter:
       return encode_characters(text, static_cast<int64_t>(offset), out);

@@ -201,9 +201,9 @@ class Reader {
     for (int byte = 0; byte < 256; ++byte) {
       const std::string spelled = fallback ? byte_token_name(static_cast<uint8_t>(byte))
                                            : spell_bytes(std::string(1, static_cast<char>(byte)));
-      place_.require(ids_.contains(spelled),
-                     "the byte 0x{:02x}, spelled {}, has no token; all 256 are needed", byte,
-                     json_show(spelled));
+      place_.require(ids_.contains(spelled) || (!fallback && !is_needed_byte(byte)),
+                     "the byte 0x{:02x}, spelled {}, has no token; all {} are needed", byte,
+                     json_show(spelled), fallback ? "256" : "of ASCII");
     }
     place_.require(fallback || !parts_.merges.empty() || ids_.size() == 256,
                    "{} tokens but no merges: tokens longer than a byte cannot be made; the merges were lost",

@@ -100,6 +100,7 @@ struct TokenizerStream::Impl {
   void add(std::string_view text, std::vector<int32_t>& out) {
     if (text.empty()) return;
     if (bpe && !tokenizer.parts.nfc) {
+      tokenizer.check_bytes(text, offset);
       bpe->push(text, out);
       offset += std::ssize(text);
       return;
@@ -133,9 +134,12 @@ struct TokenizerStream::Impl {
     if (size == 0) return;
     const std::string_view text = std::string_view(stretch).substr(0, size);
     switch (tokenizer.parts.kind) {
-      case Tokenizer::Kind::kBpe:
-        bpe->push(is_surely_nfc(text) ? text : to_nfc(text), out);
+      case Tokenizer::Kind::kBpe: {
+        const std::string normalized = is_surely_nfc(text) ? std::string(text) : to_nfc(text);
+        tokenizer.check_bytes(normalized, offset);
+        bpe->push(normalized, out);
         break;
+      }
       case Tokenizer::Kind::kCharacter:
         tokenizer.encode_characters(text, offset, out);
         break;
