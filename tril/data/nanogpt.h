@@ -7,9 +7,9 @@
 
 namespace tril {
 
-// The character tokenizer of the meta.pkl beside a .bin file; nothing if there is none. Of Python's pickle
-// only what dictionaries of strings and small numbers need is read; nothing is ever run. Throws kData naming
-// what else it finds, and for ids that are not in the order of the characters' code points.
+// The character tokenizer of the meta.pkl beside a .bin file; nothing if there is none. The
+// pickle is read as values and nothing is ever run (containers/pickle.h). Throws kData for one that names no
+// characters, and for ids that are not in the order of the characters' code points.
 std::optional<Tokenizer> nanogpt_tokenizer(const Path& bin);
 
 }  // namespace tril

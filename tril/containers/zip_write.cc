@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "tril/base/error.h"
+#include "tril/base/printable.h"
+#include "tril/containers/checksum.h"
+#include "tril/containers/zip.h"
+
+namespace tril {
+namespace {
+
+constexpr size_t kAlignment = 64, kLongestName = 4096;
+constexpr uint16_t kPlainVersion = 20, kWideVersion = 45;  // of the specification, to extract
+constexpr uint16_t kUtf8 = 1 << 11;
+constexpr uint16_t kDate = (1 << 5) | 1;  // 1 January 1980: the same file every time
+constexpr uint16_t kPadding = 0x4246;     // id of the extra field that moves the data to a multiple of 64
+
+template <class T>
+void append(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// The 32 bits of a record; all set where the number stands in a zip64 field.
+uint32_t narrowed(uint64_t number, uint64_t narrow) {
+  return number >= narrow ? 0xFFFFFFFF : static_cast<uint32_t>(number);
+}
+
+// Signature to length of the name: what local headers and entries of the directory share.
+std::string shared_fields(uint32_t crc32, uint64_t size, bool wide, size_t name) {
+  std::string out;
+  append(out, wide ? kWideVersion : kPlainVersion);
+  append(out, kUtf8);
+  append(out, uint16_t{0});  // stored
+  append(out, uint16_t{0});  // time
+  append(out, kDate);
+  append(out, crc32);
+  for (int i = 0; i < 2; ++i) append(out, wide ? 0xFFFFFFFF : static_cast<uint32_t>(size));
+  append(out, static_cast<uint16_t>(name));
+  return out;
+}
+
+std::string wide_field(std::initializer_list<uint64_t> numbers) {
+  std::string out;
+  append(out, uint16_t{1});
+  append(out, static_cast<uint16_t>(8 * numbers.size()));
+  for (const uint64_t number : numbers) append(out, number);
+  return out;
+}
+
+}  // namespace
+
+void ZipWriter::write(std::string_view bytes) {
+  file_.write(bytes);
+  at_ += bytes.size();
+}
+
+void ZipWriter::add(std::string_view name, std::span<const std::byte> bytes) {
+  check_use(!name.empty() && name.size() <= kLongestName, "a zip entry has a name of {} bytes; 1 to {} work",
+            name.size(), kLongestName);
+  const Written entry = {crc32(bytes), bytes.size(), at_};
+  check_use(written_.emplace(name, entry).second, "the zip entry \"{}\" is there already", printable(name));
+  const bool wide = bytes.size() >= narrow_;
+  std::string header = "PK\x03\x04" + shared_fields(entry.crc32, bytes.size(), wide, name.size());
+  std::string extra;
+  if (wide) extra = wide_field({bytes.size(), bytes.size()});
+  const size_t before = at_ + header.size() + sizeof(uint16_t) + name.size() + extra.size() + 4;
+  const size_t padding = (kAlignment - before % kAlignment) % kAlignment;
+  append(extra, kPadding);
+  append(extra, static_cast<uint16_t>(padding));
+  extra.append(padding, '\0');
+  append(header, static_cast<uint16_t>(extra.size()));
+  write(header + std::string(name) + extra);
+  write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void ZipWriter::finish() {
+  const uint64_t begin = at_;
+  for (const auto& [name, entry] : written_) {
+    const bool wide = entry.size >= narrow_, far = entry.begin >= narrow_;
+    std::string extra;
+    if (wide && far) extra = wide_field({entry.size, entry.size, entry.begin});
+    if (wide && !far) extra = wide_field({entry.size, entry.size});
+    if (!wide && far) extra = wide_field({entry.begin});
+    std::string record = "PK\x01\x02";
+    append(record, kWideVersion);
+    record += shared_fields(entry.crc32, entry.size, wide, name.size());
+    append(record, static_cast<uint16_t>(extra.size()));
+    record.append(10, '\0');  // comment, disk, attributes
+    append(record, narrowed(entry.begin, narrow_));
+    write(record + name + extra);
+  }
+  const uint64_t size = at_ - begin, wide_end = at_, entries = written_.size();
+  const bool wide = entries >= std::min<uint64_t>(narrow_, 0xFFFF) || begin >= narrow_ || size >= narrow_;
+  if (wide) {
+    std::string end = "PK\x06\x06";
+    append(end, uint64_t{44});  // bytes that follow
+    append(end, kWideVersion);
+    append(end, kWideVersion);
+    append(end, uint64_t{0});  // disks
+    for (const uint64_t number : {entries, entries, size, begin}) append(end, number);
+    end += "PK\x06\x07";
+    append(end, uint32_t{0});
+    append(end, wide_end);
+    append(end, uint32_t{1});
+    write(end);
+  }
+  std::string end = "PK\x05\x06";
+  append(end, uint32_t{0});  // disks
+  for (int i = 0; i < 2; ++i) append(end, static_cast<uint16_t>(wide ? 0xFFFF : entries));
+  append(end, narrowed(size, wide ? 0 : narrow_));
+  append(end, narrowed(begin, wide ? 0 : narrow_));
+  append(end, uint16_t{0});
+  write(end);
+  file_.commit();
+}
+
+}  // namespace tril
