@@ -6,10 +6,12 @@
 // checked against the bytes that are there.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "tril/containers/pickle.h"
+#include "tril/containers/streamed_array.h"
 #include "tril/containers/zip.h"
 #include "tril/tensor/view.h"
 
@@ -58,23 +60,29 @@ class TorchFile {
   int64_t storage_bytes_ = 0;
 };
 
-// Writes a file that torch.load reads, also with weights_only=True: dictionaries, numbers, texts and float32
-// tensors. Values come one after another, as PickleWriter takes them; storages of the same memory are written
-// once, as PyTorch does with tied weights. The views must live until finish().
+// Writes a file that torch.load reads, also with weights_only=True: dictionaries, numbers, texts and tensors
+// of float32. Values come one after another, as PickleWriter takes them.
 class TorchWriter {
  public:
   explicit TorchWriter(const Path& path) : zip_(path) {}
   PickleWriter& values() { return pickle_; }
-  // Throws kUse unless the view is contiguous f32 with data.
-  void tensor(const ConstView& view);
+  // Of type f32; read when the file is finished. Returns its number.
+  size_t tensor(StreamedArray array);
+  size_t integers(std::vector<int64_t> values);  // a vector of 64-bit integers
+  void tensor_again(size_t number);              // another value that is the same memory, as tied weights are
   void finish();
 
  private:
-  std::string storage_key(const ConstView& view);
+  struct Storage {
+    const char* type;
+    Shape shape;  // of the tensor that is all of it
+    std::function<void(ZipWriter::Take)> pieces;
+  };
+  size_t add(Storage storage);
 
   ZipWriter zip_;
   PickleWriter pickle_;
-  std::vector<ConstView> storages_;
+  std::vector<Storage> storages_;
 };
 
 }  // namespace tril

@@ -1,44 +1,51 @@
-#include <algorithm>
-
 #include "tril/base/error.h"
 #include "tril/containers/torch_file.h"
 
 namespace tril {
 
-std::string TorchWriter::storage_key(const ConstView& view) {
-  const auto same = [&](const ConstView& other) {
-    return other.data == view.data && other.elements() == view.elements();
-  };
-  const auto at = std::find_if(storages_.begin(), storages_.end(), same);
-  const auto index = at - storages_.begin();
-  if (at == storages_.end()) storages_.push_back(view);
-  return fmt::format("{}", index);
+size_t TorchWriter::tensor(StreamedArray array) {
+  check_use(array.dtype == DType::kF32, "tensor {} is {}; PyTorch's files are written as f32", array.name,
+            dtype_info(array.dtype).name);
+  const Shape shape = array.shape;
+  return add({"FloatStorage", shape,
+              [array = std::move(array)](ZipWriter::Take take) { for_each_piece(array, take); }});
+}
+
+size_t TorchWriter::integers(std::vector<int64_t> values) {
+  const Shape shape = {std::ssize(values)};
+  return add({"LongStorage", shape, [values = std::move(values)](ZipWriter::Take take) {
+                take(std::as_bytes(std::span(values)));
+              }});
+}
+
+size_t TorchWriter::add(Storage storage) {
+  storages_.push_back(std::move(storage));
+  tensor_again(storages_.size() - 1);
+  return storages_.size() - 1;
 }
 
 // torch._utils._rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)
-void TorchWriter::tensor(const ConstView& view) {
-  check_use(view.data != nullptr && view.dtype == DType::kF32 && view.contiguous(),
-            "a tensor {} to be written is not contiguous f32 with data", view.shape);
-  const auto tuple = [&](const auto& numbers) {
+void TorchWriter::tensor_again(size_t number) {
+  const Shape& shape = storages_.at(number).shape;
+  const auto strides = contiguous_strides(shape);
+  const auto tuple = [&](auto&& dimension) {
     pickle_.begin_tuple();
-    for (int i = 0; i < view.shape.rank(); ++i) pickle_.integer(numbers[static_cast<size_t>(i)]);
+    for (int i = 0; i < shape.rank(); ++i) pickle_.integer(dimension(i));
     pickle_.end_tuple();
   };
-  std::array<int64_t, Shape::kMaxRank> sizes{};
-  for (int i = 0; i < view.shape.rank(); ++i) sizes[static_cast<size_t>(i)] = view.shape[i];
   pickle_.global("torch._utils", "_rebuild_tensor_v2");
   pickle_.begin_tuple();
   pickle_.begin_tuple();
   pickle_.text("storage");
-  pickle_.global("torch", "FloatStorage");
-  pickle_.text(storage_key(view));
+  pickle_.global("torch", storages_[number].type);
+  pickle_.text(fmt::format("{}", number));
   pickle_.text("cpu");
-  pickle_.integer(view.elements());
+  pickle_.integer(shape.elements());
   pickle_.end_tuple();
   pickle_.persistent();
   pickle_.integer(0);
-  tuple(sizes);
-  tuple(view.strides);
+  tuple([&](int i) { return shape[i]; });
+  tuple([&](int i) { return strides[static_cast<size_t>(i)]; });
   pickle_.flag(false);
   pickle_.global("collections", "OrderedDict");
   pickle_.empty_tuple();
@@ -51,11 +58,8 @@ void TorchWriter::finish() {
   const std::string folder = "archive/";
   zip_.add(folder + "data.pkl", pickle_.finish());
   zip_.add(folder + "byteorder", "little");
-  for (size_t i = 0; i < storages_.size(); ++i) {
-    const ConstView& view = storages_[i];
-    zip_.add(fmt::format("{}data/{}", folder, i),
-             {view.data, static_cast<size_t>(dtype_bytes(view.dtype, view.elements()))});
-  }
+  for (size_t i = 0; i < storages_.size(); ++i)
+    zip_.add(fmt::format("{}data/{}", folder, i), storages_[i].pieces);
   zip_.add(folder + "version", "3\n");
   zip_.finish();
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tril/base/files.h"
+#include "tril/base/function_ref.h"
 
 namespace tril {
 
@@ -58,8 +59,10 @@ class ZipWriter {
  public:
   explicit ZipWriter(const Path& path, uint64_t narrow = 0xFFFFFFFF) : file_(path), narrow_(narrow) {}
   // Throws kUse for a name that is empty, too long or there already.
-  void add(std::string_view name, std::span<const std::byte> bytes);
-  void add(std::string_view name, std::string_view bytes) { add(name, std::as_bytes(std::span(bytes))); }
+  void add(std::string_view name, std::string_view bytes);
+  // Bytes that `pieces` hands to what it is given: twice, for the checksum stands in front of them.
+  using Take = FunctionRef<void(std::span<const std::byte>)>;
+  void add(std::string_view name, FunctionRef<void(Take)> pieces);
   void finish();
 
  private:

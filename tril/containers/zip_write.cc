@@ -53,15 +53,23 @@ void ZipWriter::write(std::string_view bytes) {
   at_ += bytes.size();
 }
 
-void ZipWriter::add(std::string_view name, std::span<const std::byte> bytes) {
+void ZipWriter::add(std::string_view name, std::string_view bytes) {
+  add(name, [bytes](Take take) { take(std::as_bytes(std::span(bytes))); });
+}
+
+void ZipWriter::add(std::string_view name, FunctionRef<void(Take)> pieces) {
   check_use(!name.empty() && name.size() <= kLongestName, "a zip entry has a name of {} bytes; 1 to {} work",
             name.size(), kLongestName);
-  const Written entry = {crc32(bytes), bytes.size(), at_};
+  Written entry = {0, 0, at_};
+  pieces([&](std::span<const std::byte> bytes) {
+    entry.crc32 = crc32(bytes, entry.crc32);
+    entry.size += bytes.size();
+  });
   check_use(written_.emplace(name, entry).second, "the zip entry \"{}\" is there already", printable(name));
-  const bool wide = bytes.size() >= narrow_;
-  std::string header = "PK\x03\x04" + shared_fields(entry.crc32, bytes.size(), wide, name.size());
+  const bool wide = entry.size >= narrow_;
+  std::string header = "PK\x03\x04" + shared_fields(entry.crc32, entry.size, wide, name.size());
   std::string extra;
-  if (wide) extra = wide_field({bytes.size(), bytes.size()});
+  if (wide) extra = wide_field({entry.size, entry.size});
   const size_t before = at_ + header.size() + sizeof(uint16_t) + name.size() + extra.size() + 4;
   const size_t padding = (kAlignment - before % kAlignment) % kAlignment;
   append(extra, kPadding);
@@ -69,7 +77,9 @@ void ZipWriter::add(std::string_view name, std::span<const std::byte> bytes) {
   extra.append(padding, '\0');
   append(header, static_cast<uint16_t>(extra.size()));
   write(header + std::string(name) + extra);
-  write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  pieces([&](std::span<const std::byte> bytes) {
+    write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  });
 }
 
 void ZipWriter::finish() {
