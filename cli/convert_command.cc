@@ -14,7 +14,8 @@ namespace {
 constexpr const char* kExamples =
     "  tril convert runs/book book.gguf --type q8_0     for llama.cpp and Ollama\n"
     "  tril convert runs/book book-hf                   a folder for transformers\n"
-    "  tril convert model.gguf model                    back, to train on";
+    "  tril convert model.gguf model                    back, to train on\n"
+    "  tril convert ckpt.pt model                       a checkpoint of nanoGPT or the tutorials";
 
 // Bytes of the file, or of the folder's files.
 int64_t size_of(const Path& path) {
@@ -49,12 +50,16 @@ int convert_command(const Arguments& words) {
   CommandLine line(
       "convert",
       "Writes a model in another format: a folder of Hugging Face's (GPT-2, Llama, Mistral, Qwen-2,\n"
-      "Qwen-3) or of tril's own, or a GGUF file. What a format cannot express exactly is refused.",
+      "Qwen-3) or of tril's own, or a file of GGUF, PyTorch (the tutorials' or nanoGPT's checkpoint) or\n"
+      "llama2.c. What a format cannot express exactly is refused.",
       kExamples);
   line.positional("MODEL", in, "folder of a model or a run, or a model file");
-  line.positional("OUT", out, "file or folder to write; .gguf is GGUF, a name without ending a folder");
-  line.text("--to", to, "FORMAT", "hf, tril or gguf (default: by the ending of OUT)");
-  line.text("--type", type, "TYPE", "of the weights: f32 (default), f16, bf16; in GGUF also q8_0, q4_0");
+  line.positional("OUT", out,
+                  "file or folder to write: .gguf, .pt (PyTorch), .bin (llama2.c); without ending a folder");
+  line.text("--to", to, "FORMAT",
+            "hf, tril, gguf, pt, llama2.c, llama2.c-v1 (default: by the ending of OUT)");
+  line.text("--type", type, "TYPE",
+            "of the weights: f32 (default), f16, bf16; in GGUF also q8_0, q4_0; in llama2.c q8_0");
   line.flag("--force", force, "replace OUT if it is there");
   line.flag("--no-verify", no_verify, "do not read the result again and compare its logits");
   line.threads(threads);

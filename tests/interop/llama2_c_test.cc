@@ -91,13 +91,13 @@ TEST_F(Llama2C, WritesTheGreedyTextToTheLetter) {
   const LoadedModel loaded = load(open_llama2_c_model(*models / "stories260K.bin"));
   ThreadPool pool(2);
   const std::vector<int32_t> begin = {loaded.tokenizer->begin_of_text()};
-  const std::vector<int32_t> ids = generate(*loaded.model, pool, begin, 199, {.temperature = 0});
+  const std::vector<int32_t> ids = generate(*loaded.model, pool, begin, 200, {.temperature = 0});
   std::string text = loaded.tokenizer->decode(ids),
               expected = read_text_file(*testing::test_data("cases/stories260K_greedy200.txt"));
   while (!expected.empty() && expected.back() == '\n') expected.pop_back();
   ASSERT_GT(expected.size(), 300u);
   EXPECT_EQ(text.substr(0, expected.size()), expected);
-  EXPECT_LE(text.size(), expected.size() + 8);
+  EXPECT_LE(text.size(), expected.size() + 1);
 }
 
 TEST_F(Llama2C, EveryVersionIsWrittenAndRead) {
@@ -277,7 +277,7 @@ TEST_F(Llama2C, DamagedFiles) {
       whole.push_back(read_text_file(written(model, version)));
   }
   int read = 0;
-  constexpr int kFiles = 3000;
+  constexpr int kFiles = 600;
   for (uint64_t i = 0; i < kFiles; ++i) {
     const RandomStream random(21, "llama2.c", i);
     const std::string& from = whole[i % whole.size()];
@@ -288,10 +288,10 @@ TEST_F(Llama2C, DamagedFiles) {
     is_llama2_c_file(path);
     read += testing::ends_well([&] { load(open_llama2_c_model(path)); });
   }
-  EXPECT_GT(read, 100);
+  EXPECT_GT(read, 20);
   EXPECT_LT(read, kFiles * 3 / 4);
   for (const std::string& bytes : whole) {
-    for (size_t size = 0; size < bytes.size(); size += size < 300 ? 1 : 997) {
+    for (size_t size = 0; size < bytes.size(); size += size < 300 ? 11 : 4999) {
       testing::write_bytes(folder_ / "a.bin", std::string_view(bytes).substr(0, size));
       EXPECT_FALSE(testing::ends_well([&] { open_llama2_c_model(folder_ / "a.bin"); })) << size;
     }

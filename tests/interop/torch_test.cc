@@ -267,7 +267,7 @@ TEST_F(TorchCheckpoint, DamagedCheckpoints) {
   }
   const std::string words = entries[pickle].second;
   int read = 0;
-  constexpr int kFiles = 1500;
+  constexpr int kFiles = 400;
   for (uint64_t i = 0; i < kFiles; ++i) {
     const RandomStream random(12, "checkpoint", i);
     entries[pickle].second = i % 2 == 0

@@ -4,14 +4,18 @@
 #include <cmath>
 
 #include "tril/interop/gguf_model.h"
+#include "tril/interop/llama2_c.h"
 #include "tril/interop/model_folder.h"
+#include "tril/interop/torch_checkpoint.h"
 #include "tril/nn/session.h"
 
 namespace tril {
 namespace {
 
 constexpr std::pair<std::string_view, ModelFormat> kFormats[] = {
-    {"hf", ModelFormat::kHuggingFace}, {"tril", ModelFormat::kTril}, {"gguf", ModelFormat::kGguf}};
+    {"hf", ModelFormat::kHuggingFace},   {"tril", ModelFormat::kTril},
+    {"gguf", ModelFormat::kGguf},        {"pt", ModelFormat::kTorch},
+    {"llama2.c", ModelFormat::kLlama2C}, {"llama2.c-v1", ModelFormat::kLlama2CV1}};
 
 constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
 
@@ -47,6 +51,26 @@ std::string export_folder(const StoredModel& model, const ReadRows& rows, Path o
     remove_tree(temporary);
     throw;
   }
+}
+
+std::string export_torch(const StoredModel& model, const ReadRows& rows, const Path& out, DType dtype) {
+  check_use(dtype == DType::kF32, "PyTorch's files are written as f32, not {}", dtype_info(dtype).name);
+  const bool tutorial = model.config.architecture() == "classic";
+  (tutorial ? write_torch_tutorial : write_torch_nanogpt)(out, model.config, rows);
+  return tutorial ? "tutorial" : "nanogpt";
+}
+
+std::string export_llama2_c(const StoredModel& model, const ReadRows& rows, const Path& out,
+                            const ExportOptions& options) {
+  const bool v1 = options.format == ModelFormat::kLlama2CV1;
+  check_use(options.dtype == DType::kF32 || (options.dtype == DType::kQ8_0 && !v1), "{} holds {}, not {}",
+            name_of(options.format), v1 ? "f32" : "f32 or q8_0", dtype_info(options.dtype).name);
+  write_llama2_c(out,
+                 v1                              ? Llama2CVersion::kV1
+                 : options.dtype == DType::kQ8_0 ? Llama2CVersion::kV2
+                                                 : Llama2CVersion::kV0,
+                 model.config, rows, model.tokenizer.get());
+  return "llama2.c";
 }
 
 std::vector<float> logits_of(const Path& path, std::vector<int32_t>& tokens, Executor& executor) {
@@ -91,11 +115,16 @@ std::string_view name_of(ModelFormat format) {
 ModelFormat model_format_from_name(std::string_view name) {
   for (const auto& [known, format] : kFormats)
     if (known == name) return format;
-  fail(ErrorKind::kUse, "the format '{}' is not known; use hf, tril or gguf", name);
+  fail(ErrorKind::kUse, "the format '{}' is not known; use hf, tril, gguf, pt, llama2.c or llama2.c-v1",
+       name);
 }
 
 ModelFormat model_format_of_path(const Path& path) {
-  return path.extension() == ".gguf" ? ModelFormat::kGguf : ModelFormat::kHuggingFace;
+  const Path ending = path.extension();
+  return ending == ".gguf"  ? ModelFormat::kGguf
+         : ending == ".pt"  ? ModelFormat::kTorch
+         : ending == ".bin" ? ModelFormat::kLlama2C
+                            : ModelFormat::kHuggingFace;
 }
 
 DType weight_type_from_name(std::string_view name) {
@@ -112,6 +141,9 @@ std::string export_model(const StoredModel& model, const Path& out, const Export
   if (options.format == ModelFormat::kGguf)
     return write_gguf_model(out, model.config, rows, require_tokenizer(model, options.format), model.text,
                             options.dtype);
+  if (options.format == ModelFormat::kTorch) return export_torch(model, rows, out, options.dtype);
+  if (options.format == ModelFormat::kLlama2C || options.format == ModelFormat::kLlama2CV1)
+    return export_llama2_c(model, rows, out, options);
   return export_folder(model, rows, out, options);
 }
 

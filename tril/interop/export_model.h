@@ -7,9 +7,11 @@
 
 namespace tril {
 
-enum class ModelFormat { kHuggingFace, kTril, kGguf };
+// kTorch: a checkpoint of the tutorials' program or of nanoGPT, by the architecture. kLlama2C: what
+// llama2.c's run reads, or runq with q8_0; kLlama2CV1: its version 1.
+enum class ModelFormat { kHuggingFace, kTril, kGguf, kTorch, kLlama2C, kLlama2CV1 };
 
-std::string_view name_of(ModelFormat format);               // "hf", "tril", "gguf"
+std::string_view name_of(ModelFormat format);               // "hf", "tril", "gguf", "pt", "llama2.c", ...
 ModelFormat model_format_from_name(std::string_view name);  // throws kUse
 ModelFormat model_format_of_path(const Path& path);         // by its ending; a name without one is a folder
 

@@ -2,6 +2,7 @@
 
 #include "tril/interop/config_json.h"
 #include "tril/interop/model_text.h"
+#include "tril/interop/torch_checkpoint.h"
 
 namespace tril {
 namespace {
@@ -9,11 +10,14 @@ namespace {
 constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kTorch = "pytorch_model.bin";  // of old folders
 constexpr const char* kTokenizer = "tokenizer.json";
 
 StoredArrays read_arrays(const Path& folder) {
   if (!std::filesystem::exists(folder / kWeights) && std::filesystem::exists(folder / kIndex))
     return stored_arrays_of_index(folder / kIndex);
+  if (!std::filesystem::exists(folder / kWeights) && std::filesystem::exists(folder / kTorch))
+    return torch_arrays(folder / kTorch);
   auto file = std::make_shared<const SafetensorsFile>(folder / kWeights);
   file->check_checksum();
   return stored_arrays(std::move(file));

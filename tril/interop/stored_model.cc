@@ -1,7 +1,10 @@
 #include "tril/interop/stored_model.h"
 
 #include "tril/interop/gguf_model.h"
+#include "tril/interop/llama2_c.h"
+#include "tril/interop/llm_c.h"
 #include "tril/interop/model_folder.h"
+#include "tril/interop/torch_checkpoint.h"
 
 namespace tril {
 
@@ -12,10 +15,13 @@ StoredModel open_unchecked(const Path& path) {
   if (!std::filesystem::is_regular_file(path)) return open_model_folder(path);
   const MappedFile file(path);
   if (file.text().starts_with("GGUF")) return open_gguf_model(path);
-  fail(
-      ErrorKind::kData,
-      "{}: not a model that tril reads; give a folder with config.json and model.safetensors, or a GGUF file",
-      path.string());
+  if (is_torch_file(path)) return open_torch_model(path);
+  if (is_llm_c_file(path)) return open_llm_c_model(path);
+  if (is_llama2_c_file(path)) return open_llama2_c_model(path);
+  fail(ErrorKind::kData,
+       "{}: not a model that tril reads; give a folder with config.json and model.safetensors, or a file of "
+       "GGUF, PyTorch, llm.c or llama2.c",
+       path.string());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "tril/base/printable.h"
 #include "tril/containers/torch_file.h"
+#include "tril/data/nanogpt.h"
 #include "tril/interop/config_json.h"
 #include "tril/interop/model_folder.h"
 
@@ -129,6 +130,15 @@ StoredModel open_with_config(const Path& path, StoredArrays arrays) {
   return out;
 }
 
+// tokenizer.json, or nanoGPT's characters of meta.pkl.
+std::unique_ptr<Tokenizer> tokenizer_beside(const Path& path) {
+  const Path folder = path.parent_path();
+  if (std::filesystem::exists(folder / "tokenizer.json"))
+    return std::make_unique<Tokenizer>(Tokenizer::load(folder / "tokenizer.json"));
+  auto characters = nanogpt_tokenizer(folder / "train.bin");
+  return characters ? std::make_unique<Tokenizer>(*std::move(characters)) : nullptr;
+}
+
 }  // namespace
 
 bool is_torch_file(const Path& path) { return TorchFile::is(path); }
@@ -156,6 +166,7 @@ StoredModel open_torch_model(const Path& path) {
   file->check_checksums();
   StoredModel out;
   out.arrays = arrays_of(file);
+  out.tokenizer = tokenizer_beside(path);
   const ArraysByName by_name = arrays_by_name(out.arrays);
   if (by_name.contains("token_embed.weight")) {
     out.config = tutorial_config(out.arrays);
@@ -175,7 +186,9 @@ StoredModel open_torch_model(const Path& path) {
       "{}: the {} tensors have the names of no model that is read (such as {}); those of the tutorials, "
       "nanoGPT, and Hugging Face's GPT-2 and Llama are",
       out.arrays.where, by_name.size(), by_name.empty() ? "" : printable(by_name.begin()->first, 60));
-  return open_with_config(path, std::move(out.arrays));
+  StoredModel with_config = open_with_config(path, std::move(out.arrays));
+  with_config.tokenizer = std::move(out.tokenizer);
+  return with_config;
 }
 
 }  // namespace tril

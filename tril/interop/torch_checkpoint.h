@@ -18,6 +18,7 @@ StoredArrays torch_arrays(const Path& path);
 //   token_embed.weight   the tutorials' program; its sizes are those of the tensors
 //   wte.weight           nanoGPT's, sizes by its "model_args"; exact GELU
 //   either of Hugging Face's, by the config.json beside the file
+// The tokenizer is that of tokenizer.json or of nanoGPT's meta.pkl beside the file, if there is one.
 StoredModel open_torch_model(const Path& path);
 
 // nanoGPT's names: GPT-2's, but (out, in).
