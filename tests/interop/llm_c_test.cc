@@ -183,6 +183,8 @@ TEST_F(LlmC, OtherFilesAreNamed) {
   refuse({20240803, 3}, arrays, {"Llama 3"});
   refuse({20240326, 3, 6, 200, 2, 2, 8, kPadded}, arrays, {"200 is padded to 128"});
   refuse({20240326, 3, 6, 11, 2, 3, 8, kPadded}, arrays, {"8 channels", "3 heads"});
+  // A prime: the near sizes that the message names are not looked for any far.
+  refuse({20240326, 3, 6, 11, 2, 1000000, 2147483647, kPadded}, arrays, {"2147483647 channels"});
   refuse({20240326, 3, 6, 11, 2, 2, 8, 2000000000}, arrays, {"more than the"});
   refuse({20240326, 3, 2000000000, 11, 9000, 2, 8, kPadded}, arrays, {"more than the"});
   refuse({20240326, 3, 6, 11, 2, 2, 8, kPadded}, arrays + "more", {"by the sizes of its header"});

@@ -23,9 +23,11 @@ constexpr std::pair<Positions, std::string_view> kPositions[] = {{Positions::kLe
 
 // "2 or 4": the divisors of `channels` next to `heads`.
 std::string near_divisors(int64_t channels, int64_t heads) {
+  constexpr int64_t kFarthest = 100000;  // tried: the numbers may come from a damaged file
   int64_t below = heads, above = heads;
-  while (below > 1 && channels % below != 0) --below;
-  while (above < channels && channels % above != 0) ++above;
+  while (below > 1 && heads - below < kFarthest && channels % below != 0) --below;
+  while (above < channels && above - heads < kFarthest && channels % above != 0) ++above;
+  if (channels % below != 0) below = 1;
   return below == above || channels % above != 0 ? fmt::format("{}", below)
                                                  : fmt::format("{} or {}", below, above);
 }
