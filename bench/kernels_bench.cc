@@ -163,7 +163,8 @@ void embedding_forward_bench(benchmark::State& state) {
   const std::vector<float> table = numbers(vocabulary * channels), positions = numbers(rows * channels);
   std::vector<float> y(rows * channels);
   for (auto _ : state)
-    embedding_forward(pool(), rows, rows, channels, tokens.data(), nullptr, table.data(), positions.data(),
+    embedding_forward(pool(), rows, rows, channels, tokens.data(), nullptr,
+                      StoredRows(ConstView(table.data(), {vocabulary, channels})), positions.data(),
                       y.data());
   report(state, rows * channels, 12);
 }

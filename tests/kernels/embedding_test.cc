@@ -28,7 +28,8 @@ std::vector<int32_t> random_indices(uint64_t seed, size_t count, size_t below) {
 void embedding_forward_of(Executor& executor, const Case& k, const int32_t* tokens, const int32_t* positions,
                           float* table, float* position_table, float* y) {
   embedding_forward(executor, static_cast<int64_t>(k.rows), static_cast<int64_t>(k.time),
-                    static_cast<int64_t>(k.channels), tokens, positions, table, position_table, y);
+                    static_cast<int64_t>(k.channels), tokens, positions,
+                    StoredRows(ConstView(table, {1, static_cast<int64_t>(k.channels)})), position_table, y);
 }
 
 void embedding_backward_of(Executor& executor, const Case& k, const int32_t* indices, float* dy,
@@ -105,7 +106,7 @@ TEST(Embedding, LargerSizesOnAnyNumberOfThreads) {
 
 TEST(Embedding, DryExecutorTouchesNothing) {
   DryExecutor dry(2);
-  embedding_forward(dry, 1000, 100, 64, nullptr, nullptr, nullptr, nullptr, nullptr);
+  embedding_forward(dry, 1000, 100, 64, nullptr, nullptr, StoredRows(), nullptr, nullptr);
   embedding_backward(dry, 1000, 100, 64, nullptr, nullptr, nullptr);
   const int32_t token = 0;
   embedding_backward(dry, 1000, 100, 64, &token, nullptr, nullptr);

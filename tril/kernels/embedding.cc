@@ -70,19 +70,16 @@ void repeated_backward(Executor& executor, int64_t rows, int64_t time, int64_t c
 }  // namespace
 
 void embedding_forward(Executor& executor, int64_t rows, int64_t time, int64_t channels,
-                       const int32_t* tokens, const int32_t* positions, const float* token_table,
+                       const int32_t* tokens, const int32_t* positions, const StoredRows& token_table,
                        const float* position_table, float* y) {
   parallel_for(executor, rows, rows_per_chunk(channels), [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
-      const float* token = token_table + tokens[n] * channels;
       float* out = y + n * channels;
-      if (position_table == nullptr) {
-        std::copy(token, token + channels, out);
-        continue;
-      }
+      widen_row(token_table.dtype, channels, token_table.at(tokens[n], 0), out);
+      if (position_table == nullptr) continue;
       const int64_t position = positions != nullptr ? positions[n] : n % time;
       HWY_DYNAMIC_DISPATCH(embedding_sum)
-      (static_cast<size_t>(channels), token, position_table + position * channels, out);
+      (static_cast<size_t>(channels), out, position_table + position * channels, out);
     }
   });
 }

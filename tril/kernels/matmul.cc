@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tril/kernels/matmul_engine.h"
+#include "tril/kernels/matmul_quantized.h"
 #include "tril/kernels/partial_sums.h"
 
 namespace tril {
@@ -43,7 +44,8 @@ int64_t tasks_wanted(int64_t m, int64_t n, int64_t k) {
   return static_cast<int64_t>(std::clamp<double>(tasks, 1, kEnoughTasks));
 }
 
-int64_t depth_of_chunks(int64_t m, int64_t n, int64_t k) {
+int64_t depth_of_chunks(int64_t m, int64_t n, int64_t k, DType stored) {
+  if (stored != DType::kF32) return k;  // decoding and prompts have columns enough
   const double good_blocks = std::min<double>(std::ceil(volume(m, n) / kGoodArea), kEnoughTasks);
   const int64_t blocks = m <= kFewRows ? divide_up(n, kFewRowsColumns) : static_cast<int64_t>(good_blocks);
   const int64_t least_depth = volume(m, n) <= kSmallArea ? kLeastDepthOfSmall : kLeastDepth;
@@ -57,9 +59,9 @@ int64_t parts_of(int64_t size, int64_t most, int64_t least, int64_t wanted) {
 }
 
 // One side of C is cut first, the other only where that does not give enough blocks.
-Cut cut_product(int64_t m, int64_t n, int64_t k, bool tall) {
+Cut cut_product(int64_t m, int64_t n, int64_t k, bool tall, DType stored) {
   Cut cut{};
-  cut.depth = depth_of_chunks(m, n, k);
+  cut.depth = depth_of_chunks(m, n, k, stored);
   cut.chunks = divide_up(k, cut.depth);
   const int64_t wanted = divide_up(tasks_wanted(m, n, k), cut.chunks);
   const int64_t least_columns = m <= kFewRows ? kFewRowsColumns : 96;
@@ -90,7 +92,8 @@ struct Engine {
 // A, want wide ones: the wrong form costs 5-10 %.
 Engine choose_engine(const Product& p) {
   const bool turned_a = p.transpose_a == Transpose::kYes, turned_b = p.transpose_b == Transpose::kYes;
-  if (!turned_a && turned_b && p.m <= kFewRows) return {matmul_few_rows, true};
+  if (!turned_a && (turned_b || p.stored) && p.m <= kFewRows) return {matmul_few_rows, true};
+  if (p.stored) return {matmul_tiles, true};
 #ifdef TRIL_ONEDNN
   const bool suits_tiles = !turned_a && (turned_b || p.n <= 80);
   const bool colliding = p.lda % 512 == 0 || p.ldb % 512 == 0;
@@ -107,7 +110,10 @@ Product block_of(const Product& p, int64_t m0, int64_t rows, int64_t n0, int64_t
   block.n = columns;
   block.k = depth;
   block.a += p.transpose_a == Transpose::kNo ? m0 * p.lda + k0 : k0 * p.lda + m0;
-  block.b += p.transpose_b == Transpose::kNo ? k0 * p.ldb + n0 : n0 * p.ldb + k0;
+  if (p.stored)
+    block.stored.data = p.stored.at(n0, k0);
+  else
+    block.b += p.transpose_b == Transpose::kNo ? k0 * p.ldb + n0 : n0 * p.ldb + k0;
   block.c += m0 * p.ldc + n0;
   return block;
 }
@@ -125,15 +131,20 @@ void add_partials(Executor& executor, const Product& p, int64_t partials, const 
 
 }  // namespace
 
-int64_t matmul_workspace(int64_t m, int64_t n, int64_t k) {
+int64_t matmul_workspace(int64_t m, int64_t n, int64_t k, DType stored) {
   if (m <= 0 || n <= 0 || k <= 0) return 0;
-  return checked_multiply(checked_multiply(divide_up(k, depth_of_chunks(m, n, k)) - 1, m), n);
+  if (is_quantized(stored) && m <= kFewQuantizedRows) return quantized_rows_workspace(m, k);
+  return checked_multiply(checked_multiply(divide_up(k, depth_of_chunks(m, n, k, stored)) - 1, m), n);
 }
 
 void matmul(Executor& executor, const Product& p, float* workspace, Epilogue epilogue) {
   if (p.m <= 0 || p.n <= 0) return;
+  if (is_quantized(p.stored.dtype) && p.m <= kFewQuantizedRows) {
+    matmul_quantized(executor, p, workspace, epilogue);
+    return;
+  }
   const Engine engine = choose_engine(p);
-  const Cut cut = cut_product(p.m, p.n, std::max<int64_t>(p.k, 1), engine.tall);
+  const Cut cut = cut_product(p.m, p.n, std::max<int64_t>(p.k, 1), engine.tall, p.stored.dtype);
   executor.run(cut.blocks() * cut.chunks, [&](int64_t chunk, int) {
     const int64_t part = chunk / cut.blocks(), block = chunk % cut.blocks();
     const int64_t m0 = block / cut.across * cut.rows, n0 = block % cut.across * cut.columns;

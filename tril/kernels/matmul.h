@@ -1,5 +1,6 @@
-// Matrix products, f32. One header in front of two engines: oneDNN for large blocks, and a Highway product
-// that neither packs nor dispatches for tiny shapes (the only engine in builds without oneDNN).
+// Matrix products in f32, also with weights stored in fewer bits. One header in front of two engines: oneDNN
+// for large blocks, and a Highway product that neither packs nor dispatches for tiny shapes (the only engine
+// in builds without oneDNN).
 //
 // How a product is cut into blocks depends on (M, N, K) alone; each block is computed by one thread, and
 // where M and N are too small to occupy several threads K is cut into fixed chunks whose partial sums are
@@ -7,6 +8,7 @@
 #pragma once
 
 #include "tril/base/parallel.h"
+#include "tril/kernels/stored_rows.h"
 
 namespace tril {
 
@@ -26,14 +28,16 @@ struct Product {
   float* c = nullptr;
   int64_t ldc = 0;
   bool accumulate = false;  // C += instead of C =
+  // B as stored (N, K), instead of b: y = x W^T with the W of a file. A is not transposed then.
+  StoredRows stored = {};
 };
 
 // Called once for each finished block of C, by the thread that computed it, while it is still in its cache:
 // the place for a bias, an activation, a residual.
 using Epilogue = FunctionRef<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
 
-// Floats of workspace that matmul needs for these sizes (0 for most).
-int64_t matmul_workspace(int64_t m, int64_t n, int64_t k);
+// Floats of workspace that matmul needs for these sizes (0 for most). `stored`: the type of B.
+int64_t matmul_workspace(int64_t m, int64_t n, int64_t k, DType stored = DType::kF32);
 
 // k = 0 gives C = 0 (or leaves C with accumulate). Each thread makes itself about 1 MB for copies of operands
 // at its first product and keeps it; beyond that tril allocates nothing.

@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "tril/kernels/matmul_engine.h"
-#include "tril/kernels/rows-inl.h"
+#include "tril/kernels/stored_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tril::HWY_NAMESPACE {
@@ -35,6 +35,8 @@ struct Strips {
   int64_t depth_stride;
   int64_t next;  // from one strip to the next
 };
+
+static_assert(kTileVectors * kLanes <= kPanelColumns);
 
 // B, columns [0, vectors * kLanes) of which `columns` exist, -> dst[k][column], zeros beyond.
 HWY_INLINE void copy_panel(const Product& p, int64_t k0, int64_t depth, int64_t n0, int64_t columns,
@@ -75,6 +77,16 @@ HWY_INLINE void copy_panel(const Product& p, int64_t k0, int64_t depth, int64_t 
 #endif
   for (; j < width; ++j, src += p.ldb)
     for (int64_t k = 0; k < depth; ++k) dst[k * width + j] = j < columns ? src[k] : 0.0f;
+}
+
+// The same of a stored B, through floats.
+void copy_stored_panel(const Product& p, int64_t k0, int64_t depth, int64_t n0, int64_t columns,
+                       int64_t width, float* HWY_RESTRICT rows, float* HWY_RESTRICT dst) {
+  constexpr int64_t kStride = kPassDepth + kPassPadding;
+  for (int64_t j = 0; j < columns; ++j)
+    widen(p.stored.dtype, depth, p.stored.at(n0 + j, k0), rows + j * kStride);
+  const Product floats{.transpose_b = Transpose::kYes, .b = rows, .ldb = kStride};
+  copy_panel(floats, 0, depth, 0, columns, width, dst);
 }
 
 // A, rows [m0, m0 + rows) -> strips of kTileRows rows as dst[strip][k][row], or rows with a longer stride.

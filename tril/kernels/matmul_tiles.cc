@@ -139,7 +139,12 @@ void multiply_pass(const Product& p, int64_t n0, int64_t columns, int64_t k0, in
       const int64_t column = v * kLanes, here = std::min(width * kLanes, columns - column);
       const bool direct = !copy_b && here == width * kLanes;
       float* panel = buffers.b + column * depth;
-      if (!direct && m0 == 0) copy_panel(p, k0, depth, n0 + column, here, width * kLanes, panel);
+      if (!direct && m0 == 0) {
+        if (p.stored)
+          copy_stored_panel(p, k0, depth, n0 + column, here, width * kLanes, buffers.stored, panel);
+        else
+          copy_panel(p, k0, depth, n0 + column, here, width * kLanes, panel);
+      }
       const Tile tile{depth,
                       a,
                       direct ? p.b + k0 * p.ldb + n0 + column : panel,
@@ -156,10 +161,10 @@ void tiles(const Product& p) {
   // Copies pay where an operand is read often enough or its rows collide in the cache, and always turn a
   // transposed B. Measured on Zen 4 with AVX-512 and AVX2.
   const int64_t many_rows = p.ldb % 512 == 0 ? 32 : 128;
-  const bool copy_b = p.transpose_b == Transpose::kYes || p.m > many_rows;
+  const bool copy_b = p.stored || p.transpose_b == Transpose::kYes || p.m > many_rows;
   const bool copy_a = p.n > (p.transpose_a == Transpose::kYes ? 2 : 4) * kTileVectors * kLanes;
   // Equal parts: a short last one would cost as much traffic of C as a long one.
-  const int64_t depth_step = divide_up(p.k, divide_up(p.k, kPassDepth));
+  const int64_t depth_step = p.stored ? kPassDepth : divide_up(p.k, divide_up(p.k, kPassDepth));
   const int64_t column_step =
       std::min(kPassColumns, round_up(divide_up(p.n, divide_up(p.n, kPassColumns)), kLanes));
   for (int64_t k0 = 0; k0 < p.k; k0 += depth_step) {

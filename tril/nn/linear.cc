@@ -5,7 +5,7 @@
 namespace tril {
 
 void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t out, const float* x,
-                    int64_t x_stride, const float* weight, const float* bias, float* y, Epilogue after) {
+                    int64_t x_stride, const ConstView& weight, const float* bias, float* y, Epilogue after) {
   const Profile::Timer timer = context.timer(product_work("y = x W^T", rows, in, out));
   const Arena::Scope scope(context.scratch);
   const auto epilogue = [&](int64_t row, int64_t count, int64_t column, int64_t columns) {
@@ -14,6 +14,7 @@ void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t ou
     }
     if (after) after(row, count, column, columns);
   };
+  const bool floats = weight.dtype == DType::kF32;
   matmul(context.executor,
          {.transpose_b = Transpose::kYes,
           .m = rows,
@@ -21,11 +22,12 @@ void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t ou
           .k = in,
           .a = x,
           .lda = x_stride,
-          .b = weight,
+          .b = floats ? weight.f32() : nullptr,
           .ldb = in,
           .c = y,
-          .ldc = out},
-         context.scratch.allocate_f32(matmul_workspace(rows, out, in)),
+          .ldc = out,
+          .stored = floats ? StoredRows() : StoredRows(weight)},
+         context.scratch.allocate_f32(matmul_workspace(rows, out, in, weight.dtype)),
          bias != nullptr || after ? Epilogue(epilogue) : Epilogue());
 }
 
@@ -79,8 +81,8 @@ void Linear::forward(const Context& context, ConstView x, View y, Epilogue after
   const int64_t rows = x.shape[0];
   check_shape(x, {rows, config_.in}, "Linear input (N, in)");
   check_shape(y, {rows, config_.out}, "Linear output (N, out)");
-  linear_forward(context, rows, config_.in, config_.out, x.f32(), config_.in, weight.value.f32(),
-                 bias.value.f32(), y.f32(), after);
+  linear_forward(context, rows, config_.in, config_.out, x.f32(), config_.in, weight.value, bias.value.f32(),
+                 y.f32(), after);
 }
 
 void Linear::backward_input(const Context& context, ConstView dy, View dx, Epilogue after,
@@ -107,6 +109,7 @@ void Linear::visit(const std::string& prefix, ParameterVisitor visit, std::vecto
          .init_std = config_.init_std,
          .decay = true,
          .hidden = true,
+         .product = true,
          .parts = std::move(parts)},
         weight);
   if (config_.bias) visit({.name = prefix + "bias", .shape = {config_.out}}, bias);

@@ -9,9 +9,11 @@ namespace tril {
 
 // The three products of a linear layer over N rows, on raw rows; `bias`, `dbias` may be null.
 // y (N, out) = x (N, in) W^T + bias. `after` runs on each finished block of y, bias added, still in cache.
-// `x_stride`: floats from one row of x to the next.
+// `x_stride`: floats from one row of x to the next. `weight` (out, in) may be stored in any type that
+// multiplies (kernels/stored_rows.h).
 void linear_forward(const Context& context, int64_t rows, int64_t in, int64_t out, const float* x,
-                    int64_t x_stride, const float* weight, const float* bias, float* y, Epilogue after = {});
+                    int64_t x_stride, const ConstView& weight, const float* bias, float* y,
+                    Epilogue after = {});
 // dx (N, in) = dy (N, out) W, or dx += with `accumulate_dx`. `after` runs on each finished block of dx.
 void linear_backward_input(const Context& context, int64_t rows, int64_t in, int64_t out, const float* dy,
                            const float* weight, float* dx, Epilogue after = {}, bool accumulate_dx = false);

@@ -25,11 +25,12 @@ struct ParameterInfo {
   float init_value = 0;  // ... around this value
   bool decay = false;    // weight decay applies: matrices only
   bool hidden = false;   // a matrix from hidden features to hidden features: no embedding, no head
+  bool product = false;  // a matrix that products read, the head's included: may be stored in fewer bits
   std::vector<ParameterPart> parts;
 };
 
 struct Weight {
-  View value;     // shape of the info
+  View value;     // shape of the info; f32, or where the info says product any type that multiplies
   View gradient;  // the same shape; accumulates (+=)
 };
 
@@ -52,6 +53,7 @@ class Parameters {
     kValuesAndGradients,  // training
     kValues,              // using a model
     kDry,                 // counting only: the weights get views that must not be touched
+    kUnbound,             // using a model whose values are elsewhere, in a mapped file: see bind()
   };
 
   template <class Layer>
@@ -61,6 +63,15 @@ class Parameters {
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
+  // Points a weight at a value that somebody else owns and that outlives this, written or not: nothing writes
+  // to values but training and initialize(). Throws kUse for another shape, or a dtype that the parameter
+  // cannot have.
+  void bind(const Item& item, const ConstView& value);
+  // Stores the matrices of products as `dtype`, in memory of its own, and lets go of what was there; rows
+  // that are no whole number of its blocks stay as they are. The other parameters become f32. Throws kUse for
+  // parameters with gradients, which need f32, and kNumerics for values that `dtype` cannot hold.
+  void convert(DType dtype, Executor& executor);
+
   // Draws every value: a function of (seed, name, index) alone.
   void initialize(uint64_t seed);
   void initialize(uint64_t seed, Executor& executor);
@@ -69,7 +80,7 @@ class Parameters {
   const std::vector<Item>& items() const { return items_; }
   Weight& find(std::string_view name) const;  // throws kUse with the name
   int64_t count() const { return count_; }    // elements
-  int64_t bytes() const { return values_.used(); }
+  int64_t bytes() const;                      // of the values, where they are
   int64_t gradient_bytes() const { return gradients_.used(); }
 
  private:

@@ -109,7 +109,8 @@ void Transformer::forward_blocks(const Context& context, const Batch& batch, con
   {
     const Profile::Timer timer = context.timer(pass_work("embedding forward", 2 * x.elements()));
     embedding_forward(context.executor, batch.rows(), batch.time, config_.channels, batch.tokens,
-                      batch.positions, token_embedding.value.f32(), position_embedding.value.f32(), x.f32());
+                      batch.positions, StoredRows(token_embedding.value), position_embedding.value.f32(),
+                      x.f32());
     const DropoutMask mask = context.dropout_mask(config_.dropout, "dropout/embedding", 0);
     if (mask.probability > 0) dropout(context.executor, mask, x.elements(), x.f32(), x.f32());
   }
@@ -149,7 +150,7 @@ void Transformer::head_loss(const Context& context, const Batch& batch, State& s
     const int64_t count = std::min(chunk, rows - n);
     const float* const x = normed.f32() + n * c;
     // logits = normed W^T + b
-    linear_forward(context, count, c, v, x, c, head.value.f32(), lm_head_bias.value.f32(), logits.f32());
+    linear_forward(context, count, c, v, x, c, head.value, lm_head_bias.value.f32(), logits.f32());
     if (cap > 0) softcap_forward(context.executor, count * v, cap, logits.f32(), logits.f32(), slopes.f32());
     {
       const Profile::Timer timer = context.timer(pass_work("cross-entropy", 2 * count * v));
@@ -231,7 +232,7 @@ void Transformer::head_logits(const Context& context, const Batch& batch, State&
   ln_final.forward(context, state.streams.back(), normed, state.ln_final);
   // The last position of each row of the batch: start at T - 1, step T rows.
   const float* const first = normed.f32() + (last_only ? (batch.time - 1) * c : 0);
-  linear_forward(context, out_rows, c, v, first, last_only ? batch.time * c : c, head_weight().value.f32(),
+  linear_forward(context, out_rows, c, v, first, last_only ? batch.time * c : c, head_weight().value,
                  lm_head_bias.value.f32(), out.f32());
   if (config_.logit_softcap > 0)
     softcap_forward(context.executor, out_rows * v, config_.logit_softcap, out.f32(), out.f32(), nullptr);
@@ -272,8 +273,11 @@ void Transformer::append(const Context& context, const Batch& batch, const int32
 
 void Transformer::visit(const std::string& prefix, ParameterVisitor visit) {
   const int64_t v = config_.vocabulary, c = config_.channels;
-  visit({.name = prefix + "token_embedding.weight", .shape = {v, c}, .init_std = 0.02f, .decay = true},
-        token_embedding);
+  const auto table = [&](const char* name) {
+    return ParameterInfo{
+        .name = prefix + name, .shape = {v, c}, .init_std = 0.02f, .decay = true, .product = true};
+  };
+  visit(table("token_embedding.weight"), token_embedding);
   if (learned_positions()) {
     visit({.name = prefix + "position_embedding.weight",
            .shape = {config_.context, c},
@@ -283,9 +287,7 @@ void Transformer::visit(const std::string& prefix, ParameterVisitor visit) {
   }
   for (size_t l = 0; l < blocks.size(); ++l) blocks[l]->visit(fmt::format("{}blocks.{}.", prefix, l), visit);
   ln_final.visit(prefix + "ln_final.", visit);
-  if (!config_.tied_head) {
-    visit({.name = prefix + "lm_head.weight", .shape = {v, c}, .init_std = 0.02f, .decay = true}, lm_head);
-  }
+  if (!config_.tied_head) visit(table("lm_head.weight"), lm_head);
   if (config_.lm_head_bias) visit({.name = prefix + "lm_head.bias", .shape = {v}}, lm_head_bias);
 }
 

@@ -1,0 +1,217 @@
+// Products with weights as they are stored: f16, bf16 and blocks.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "tests/support/kernel_test.h"
+#include "tril/kernels/embedding.h"
+#include "tril/kernels/matmul.h"
+#include "tril/kernels/matmul_quantized.h"
+#include "tril/tensor/quantized.h"
+
+namespace tril {
+namespace {
+
+using testing::random_floats;
+
+constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1};
+
+// W (n, k) as stored, one byte off alignment, and its floats. Rows differ in size, so that scales do.
+struct StoredMatrix {
+  StoredMatrix(DType dtype_, int64_t n_, int64_t k_, uint64_t seed = 5) : dtype(dtype_), n(n_), k(k_) {
+    const int64_t row_bytes = dtype_bytes(dtype, k);
+    bytes.resize(static_cast<size_t>(1 + n * row_bytes));
+    floats = random_floats(seed, static_cast<size_t>(n * k));
+    for (int64_t r = 0; r < n; ++r) {
+      float* const row = floats.data() + r * k;
+      for (int64_t i = 0; i < k; ++i) row[i] *= 0.05f * static_cast<float>(1 + (r + i / 32) % 3);
+      quantize_row(dtype, k, row, bytes.data() + 1 + r * row_bytes);
+      dequantize_row(dtype, k, bytes.data() + 1 + r * row_bytes, row);
+    }
+  }
+  StoredRows rows() const { return StoredRows(ConstView(bytes.data() + 1, dtype, {n, k})); }
+  DType dtype;
+  int64_t n, k;
+  std::vector<std::byte> bytes;
+  std::vector<float> floats;
+};
+
+std::vector<float> multiply(Executor& executor, const StoredMatrix& w, int64_t m, const std::vector<float>& x,
+                            Epilogue epilogue = {}) {
+  std::vector<float> y(static_cast<size_t>(m * w.n), testing::kNan);
+  std::vector<float> workspace(static_cast<size_t>(matmul_workspace(m, w.n, w.k, w.dtype)), testing::kNan);
+  matmul(executor,
+         {.transpose_b = Transpose::kYes,
+          .m = m,
+          .n = w.n,
+          .k = w.k,
+          .a = x.data(),
+          .lda = w.k,
+          .c = y.data(),
+          .ldc = w.n,
+          .stored = w.rows()},
+         workspace.data(), epilogue);
+  return y;
+}
+
+// What rounding x to blocks may cost: half a step of the block's scale for each element, and the rounding of
+// float sums.
+double error_bound(const StoredMatrix& w, bool rounds_x, const float* x, const float* row) {
+  const double steps = w.dtype == DType::kQ8_0 ? kLargestNumber : kLargestOfNibbles;
+  double bound = 0, size = 0;
+  for (int64_t b = 0; b < w.k; b += 32) {
+    double most = 0, weights = 0;
+    for (int64_t i = b; i < std::min(w.k, b + 32); ++i) {
+      most = std::max<double>(most, std::abs(x[i]));
+      weights += std::abs(row[i]);
+      size += std::abs(static_cast<double>(x[i]) * row[i]);
+    }
+    if (rounds_x) bound += 0.5 * most / steps * weights;
+  }
+  // Scales of nibbles go with numbers of up to 15 where the elements are up to 8: more to cancel.
+  return 1.01 * bound + 4e-6 * size;
+}
+
+void expect_right(Executor& executor, DType dtype, int64_t m, int64_t n, int64_t k) {
+  SCOPED_TRACE(fmt::format("{} {} x {} x {}", dtype_info(dtype).name, m, n, k));
+  const StoredMatrix w(dtype, n, k);
+  const std::vector<float> x = random_floats(6, static_cast<size_t>(m * k));
+  const std::vector<float> y = multiply(executor, w, m, x);
+  const bool rounds_x = is_quantized(dtype) && m <= kFewQuantizedRows;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      const float* const xi = x.data() + i * k;
+      const float* const wj = w.floats.data() + j * k;
+      double exact = 0;
+      for (int64_t c = 0; c < k; ++c) exact += static_cast<double>(xi[c]) * wj[c];
+      ASSERT_NEAR(y[static_cast<size_t>(i * n + j)], exact, error_bound(w, rounds_x, xi, wj))
+          << i << ", " << j;
+    }
+  }
+}
+
+TEST(MatmulStored, EveryTypeShapeAndInstructionSet) {
+  SerialExecutor serial;
+  testing::for_each_target([&] {
+    for (const DType dtype : kTypes) {
+      for (const int64_t m : {1, 2, 3, 4, 5, 40})
+        for (const int64_t n : {1, 8, 37}) expect_right(serial, dtype, m, n, 96);
+      expect_right(serial, dtype, 1, 11, 32);
+      expect_right(serial, dtype, 2, 5, 2144);   // more blocks than one group of scales
+      expect_right(serial, dtype, 30, 60, 544);  // more depth than one pass of tiles
+      if (is_quantized(dtype)) continue;
+      for (const int64_t k : {1, 31, 131}) expect_right(serial, dtype, 3, 9, k);
+    }
+  });
+}
+
+TEST(MatmulStored, LargeShapesOnThreads) {
+  ThreadPool pool(3);
+  for (const DType dtype : kTypes) {
+    expect_right(pool, dtype, 1, 2000, 576);
+    expect_right(pool, dtype, 200, 500, 288);
+  }
+}
+
+TEST(MatmulStored, SameBitsForAnyNumberOfThreads) {
+  for (const DType dtype : kTypes) {
+    const StoredMatrix w(dtype, 1003, 320);
+    for (const int64_t m : {1, 3, 90}) {
+      const std::vector<float> x = random_floats(7, static_cast<size_t>(m * w.k));
+      testing::expect_same_for_any_threads(fmt::format("{} {}", dtype_info(dtype).name, m),
+                                           [&](Executor& executor) { return multiply(executor, w, m, x); });
+    }
+  }
+}
+
+// A NaN that integers would hide shows in every result of its row, and in no other.
+TEST(MatmulStored, NotANumberShows) {
+  SerialExecutor serial;
+  testing::for_each_target([&] {
+    for (const DType dtype : kTypes) {
+      for (const float bad : {testing::kNan, testing::kInfinity}) {
+        const StoredMatrix w(dtype, 20, 64);
+        std::vector<float> x = random_floats(8, 2 * 64);
+        x[64 + 37] = bad;
+        const std::vector<float> y = multiply(serial, w, 2, x);
+        for (size_t j = 0; j < 20; ++j) {
+          EXPECT_TRUE(std::isfinite(y[j]));
+          EXPECT_FALSE(std::isfinite(y[20 + j])) << dtype_info(dtype).name << " " << y[20 + j];
+        }
+      }
+    }
+  });
+}
+
+TEST(MatmulStored, BlocksOfZerosAndOfTinyNumbers) {
+  SerialExecutor serial;
+  testing::for_each_target([&] {
+    for (const DType dtype : kTypes) {
+      const StoredMatrix w(dtype, 20, 96);
+      std::vector<float> x(96, 0.0f);
+      for (const float y : multiply(serial, w, 1, x)) ASSERT_EQ(y, 0.0f);
+      for (size_t i = 32; i < 96; ++i) x[i] = 1e-41f;  // whose inverse is beyond floats
+      for (const float y : multiply(serial, w, 1, x)) ASSERT_NEAR(y, 0.0f, 1e-36f);
+    }
+  });
+}
+
+TEST(MatmulStored, EpilogueCoversEveryElementOnce) {
+  ThreadPool pool(2);
+  for (const DType dtype : kTypes) {
+    for (const int64_t m : {1, 60}) {
+      const StoredMatrix w(dtype, 700, 64);
+      const std::vector<float> x = random_floats(9, static_cast<size_t>(m * w.k));
+      std::vector<std::atomic<int>> calls(static_cast<size_t>(m * w.n));
+      multiply(pool, w, m, x, [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
+        for (int64_t i = row; i < row + rows; ++i)
+          for (int64_t j = column; j < column + columns; ++j) ++calls[static_cast<size_t>(i * w.n + j)];
+      });
+      for (const auto& n : calls) ASSERT_EQ(n, 1);
+    }
+  }
+}
+
+TEST(MatmulStored, TouchesNothingOutsideTheExecutor) {
+  DryExecutor dry(4);
+  for (const DType dtype : kTypes) {
+    for (const int64_t m : {1, 100}) {
+      Product product{.transpose_b = Transpose::kYes, .m = m, .n = 300, .k = 640, .lda = 640, .ldc = 300};
+      product.stored = StoredRows(ConstView(reinterpret_cast<const std::byte*>(64), dtype, {300, 640}));
+      matmul(dry, product, nullptr, [](int64_t, int64_t, int64_t, int64_t) { FAIL(); });
+    }
+  }
+}
+
+TEST(StoredRows, WideningGivesTheBitsOfTheReference) {
+  testing::for_each_target([] {
+    for (const DType dtype : kTypes) {
+      const StoredMatrix w(dtype, 3, 160);
+      for (int64_t r = 0; r < w.n; ++r) {
+        std::vector<float> row(160);
+        widen_row(dtype, w.k, w.rows().at(r, 0), row.data());
+        testing::expect_same_bits(std::string(dtype_info(dtype).name), row,
+                                  std::span(w.floats).subspan(static_cast<size_t>(r * w.k), 160));
+      }
+    }
+  });
+}
+
+TEST(StoredRows, EmbeddingsAreRowsOfTheTable) {
+  SerialExecutor serial;
+  const std::vector<int32_t> tokens = {4, 0, 4, 2};
+  const std::vector<float> places = random_floats(3, 2 * 64);
+  for (const DType dtype : kTypes) {
+    const StoredMatrix table(dtype, 5, 64);
+    std::vector<float> y(4 * 64), expected;
+    embedding_forward(serial, 4, 2, 64, tokens.data(), nullptr, table.rows(), places.data(), y.data());
+    for (size_t n = 0; n < 4; ++n)
+      for (size_t c = 0; c < 64; ++c)
+        expected.push_back(table.floats[static_cast<size_t>(tokens[n]) * 64 + c] + places[n % 2 * 64 + c]);
+    testing::expect_same_bits("embeddings", y, expected);
+  }
+}
+
+}  // namespace
+}  // namespace tril

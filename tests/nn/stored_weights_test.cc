@@ -1,0 +1,179 @@
+// Models whose weights are stored in fewer bits, or lie in memory of somebody else.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/nn/model_fixture.h"
+#include "tests/support/expect_error.h"
+#include "tril/kernels/stored_rows.h"
+#include "tril/nn/key_value_cache.h"
+#include "tril/tensor/quantized.h"
+
+namespace tril {
+namespace {
+
+using testing::expect_error;
+using testing::RandomBatch;
+
+constexpr int64_t kVocabulary = 40;
+constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1};
+
+TransformerConfig config_of(std::string_view arch) {
+  TransformerConfig c{
+      .vocabulary = kVocabulary, .context = 40, .channels = 64, .layers = 2, .heads = 4, .mlp_hidden = 96};
+  c.set_architecture(arch);
+  if (arch == "llama") c.kv_heads = 2;
+  c.tied_head = arch != "classic";
+  return c;
+}
+
+// A model for use, with values like those of the tests of training.
+struct Model {
+  Transformer transformer;
+  Parameters parameters;
+  explicit Model(const TransformerConfig& config, Parameters::Memory memory = Parameters::Memory::kValues)
+      : transformer(config), parameters(transformer, memory) {
+    if (memory == Parameters::Memory::kValues) testing::randomize(parameters, 3, 0.15);
+  }
+};
+
+// What a model of floats makes of the values as `type` holds them.
+Model& round_values(Model& model, DType type) {
+  for (const auto& item : model.parameters.items()) {
+    if (!item.info.product) continue;
+    const int64_t columns = item.info.shape[1];
+    std::vector<std::byte> row(static_cast<size_t>(dtype_bytes(type, columns)));
+    for (int64_t r = 0; r < item.info.shape[0]; ++r) {
+      float* const x = item.weight->value.f32() + r * columns;
+      quantize_row(type, columns, x, row.data());
+      dequantize_row(type, columns, row.data(), x);
+    }
+  }
+  return model;
+}
+
+// Logits (T, V) of all tokens at once.
+std::vector<float> at_once(Model& model, Executor& executor, const RandomBatch& data) {
+  Session<Transformer> session(model.transformer, executor, 1, data.batch.time, false);
+  std::vector<float> out(static_cast<size_t>(data.batch.time * kVocabulary));
+  model.transformer.logits(session.context(), data.batch, session.state(),
+                           View(out.data(), {data.batch.time, kVocabulary}));
+  return out;
+}
+
+// The same, token by token.
+std::vector<float> one_by_one(Model& model, Executor& executor, const RandomBatch& data) {
+  KeyValueCache cache(model.transformer.config(), {});
+  AppendSession session(model.transformer, executor, cache, 1);
+  Tensor logits({1, kVocabulary});
+  std::vector<float> out;
+  for (const int32_t token : data.tokens) {
+    model.transformer.append(session.context(), {.batch = 1, .time = 1, .tokens = &token}, nullptr, cache,
+                             session.state(), logits);
+    out.insert(out.end(), logits.f32(), logits.f32() + kVocabulary);
+  }
+  return out;
+}
+
+void expect_near(std::span<const float> a, std::span<const float> b, double share, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  double largest = 0, error = 0;
+  for (const float x : b) largest = std::max(largest, std::abs(double{x}));
+  for (size_t i = 0; i < a.size(); ++i) error = std::max(error, std::abs(double{a[i]} - b[i]));
+  EXPECT_LE(error, share * largest) << what;
+}
+
+TEST(StoredWeights, GiveTheLogitsOfTheirFloats) {
+  ThreadPool pool(2);
+  const RandomBatch data(1, 20, kVocabulary);
+  for (const char* const arch : {"gpt", "llama", "classic"}) {
+    for (const DType type : kTypes) {
+      const std::string what = fmt::format("{} {}", arch, dtype_info(type).name);
+      Model floats(config_of(arch)), stored(config_of(arch));
+      round_values(floats, type);
+      stored.parameters.convert(type, pool);
+      ASSERT_LT(stored.parameters.bytes(), floats.parameters.bytes());
+      EXPECT_EQ(stored.transformer.token_embedding.value.dtype, type);
+      EXPECT_EQ(stored.transformer.ln_final.weight.value.dtype, DType::kF32);
+      const std::vector<float> expected = at_once(floats, pool, data);
+      expect_near(at_once(stored, pool, data), expected, 1e-5, what + " at once");
+      expect_near(one_by_one(stored, pool, data), expected,
+                  type == DType::kQ8_0 ? 2e-4
+                  : is_quantized(type) ? 5e-3
+                                       : 1e-5,
+                  what + " one by one");
+    }
+  }
+}
+
+TEST(StoredWeights, SameBitsForAnyNumberOfThreads) {
+  const RandomBatch data(1, 12, kVocabulary);
+  for (const DType type : kTypes) {
+    Model model(config_of("llama"));
+    SerialExecutor serial;
+    model.parameters.convert(type, serial);
+    testing::expect_same_bits("one by one", one_by_one(model, serial, data), [&] {
+      ThreadPool pool(3);
+      return one_by_one(model, pool, data);
+    }());
+  }
+}
+
+TEST(StoredWeights, ThereAndBackAreTheFloatsOfTheType) {
+  SerialExecutor serial;
+  Model floats(config_of("gpt")), stored(config_of("gpt"));
+  round_values(floats, DType::kQ8_0);
+  stored.parameters.convert(DType::kQ8_0, serial);
+  stored.parameters.convert(DType::kF32, serial);
+  for (size_t i = 0; i < floats.parameters.items().size(); ++i) {
+    const View a = stored.parameters.items()[i].weight->value, b = floats.parameters.items()[i].weight->value;
+    ASSERT_EQ(a.dtype, DType::kF32);
+    ASSERT_EQ(std::memcmp(a.data, b.data, static_cast<size_t>(4 * b.elements())), 0);
+  }
+}
+
+TEST(StoredWeights, RowsThatAreNoWholeBlocksStay) {
+  SerialExecutor serial;
+  TransformerConfig config = config_of("gpt");
+  config.mlp_hidden = 80;
+  Model model(config);
+  model.parameters.convert(DType::kQ4_0, serial);
+  EXPECT_EQ(model.parameters.find("blocks.0.mlp.hidden.weight").value.dtype, DType::kQ4_0);     // (80, 64)
+  EXPECT_EQ(model.parameters.find("blocks.0.mlp.projection.weight").value.dtype, DType::kF32);  // (64, 80)
+  EXPECT_EQ(model.parameters.find("position_embedding.weight").value.dtype, DType::kF32);
+}
+
+TEST(StoredWeights, BoundValuesAreReadWhereTheyLie) {
+  SerialExecutor serial;
+  const RandomBatch data(1, 9, kVocabulary);
+  Model owner(config_of("llama")), borrower(config_of("llama"), Parameters::Memory::kUnbound);
+  owner.parameters.convert(DType::kQ8_0, serial);
+  for (size_t i = 0; i < owner.parameters.items().size(); ++i)
+    borrower.parameters.bind(borrower.parameters.items()[i], owner.parameters.items()[i].weight->value);
+  EXPECT_EQ(borrower.transformer.token_embedding.value.data, owner.transformer.token_embedding.value.data);
+  testing::expect_same_bits("bound", at_once(borrower, serial, data), at_once(owner, serial, data));
+}
+
+TEST(StoredWeights, WhatCannotBeIsRefused) {
+  SerialExecutor serial;
+  Model model(config_of("gpt"));
+  expect_error(ErrorKind::kUse, {"i32", "do not multiply"},
+               [&] { model.parameters.convert(DType::kI32, serial); });
+  testing::Model training(config_of("gpt"));
+  expect_error(ErrorKind::kUse, {"training needs weights of f32", "q8_0"},
+               [&] { training.parameters.convert(DType::kQ8_0, serial); });
+  const Parameters::Item& norm = model.parameters.items()[2];
+  ASSERT_EQ(norm.info.name, "blocks.0.ln1.weight");
+  std::vector<std::byte> memory(1024);
+  expect_error(ErrorKind::kUse, {"blocks.0.ln1.weight", "bf16"},
+               [&] { model.parameters.bind(norm, ConstView(memory.data(), DType::kBF16, {64})); });
+  expect_error(ErrorKind::kUse, {"blocks.0.ln1.weight", "(32)", "(64)"},
+               [&] { model.parameters.bind(norm, ConstView(memory.data(), DType::kF32, {32})); });
+  // A number that the type cannot hold leaves the values as they were.
+  model.parameters.find("blocks.1.mlp.hidden.weight").value.f32()[5] = 1e9f;
+  expect_error(ErrorKind::kNumerics, {"q8_0"}, [&] { model.parameters.convert(DType::kQ8_0, serial); });
+  EXPECT_EQ(model.transformer.token_embedding.value.dtype, DType::kF32);
+}
+
+}  // namespace
+}  // namespace tril
