@@ -17,6 +17,7 @@ struct BenchOptions {
   std::vector<std::string> files;  // of tokenizer; of generate the model's folder
   std::string tokenizer;           // of tokenizer: its file; empty: one is trained on the files
   int64_t vocabulary = 8000;       // of that one
+  std::string weights = "stored";  // of generate
   double seconds = 2;              // for each measurement
   bool json = false;
 };

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/doctor_checks.h"
 #include "cli/near_name.h"
+#include "cli/weights_option.h"
 #include "tril/base/error.h"
 #include "tril/containers/json.h"
 #include "tril/kernels/machine.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr const char* kExamples =
     "  tril bench step --preset char-4x128       whole training steps\n"
     "  tril bench generate runs/book             prompts read and tokens written in a second\n"
+    "  tril bench generate runs/book --weights q8_0\n"
     "  tril bench attention --json               one JSON object a shape\n"
     "  tril bench tokenizer book.txt             text encoded, decoded and learned from in a second\n"
     "  tril bench matmul --preset gpt2-b4t256    the products of a step";
@@ -87,6 +89,7 @@ int bench_command(const Arguments& words) {
   std::string what;
   BenchOptions options;
   int64_t threads = 0;
+  WeightsOption weights;
   CommandLine line("bench",
                    "Measures matrix products, attention, training steps, generation or tokenizers; medians, "
                    "and the part of\n"
@@ -98,6 +101,7 @@ int bench_command(const Arguments& words) {
   line.text("--arch", options.arch, "NAME", "architecture of step: gpt, llama or classic (the preset's)");
   line.text("--tokenizer", options.tokenizer, "FILE", "of tokenizer, instead of one trained on the files");
   line.count("--vocab", options.vocabulary, {257, kMostBpeIds}, "ids of the one that is trained (8000)");
+  weights.add_to(line);
   line.number("--seconds", options.seconds, {0.001, 3600}, "time for each measurement (2)");
   line.threads(threads);
   line.flag("--json", options.json, "one JSON object a line");
@@ -119,6 +123,9 @@ int bench_command(const Arguments& words) {
             "tril bench generate: {} models given; usage: tril bench generate MODEL", options.files.size());
   check_use(what != "tokenizer" || !options.files.empty(),
             "tril bench tokenizer: no file given; usage: tril bench tokenizer FILE...");
+  check_use(!line.given("--weights") || what == "generate", "tril bench {}: --weights has no meaning here",
+            what);
+  options.weights = weights.type;
   if (options.preset.empty()) options.preset = "char-4x128";
 
   ThreadPool pool(static_cast<int>(threads));

@@ -1,13 +1,35 @@
 #include <algorithm>
 
 #include "cli/bench.h"
+#include "cli/weights_option.h"
 #include "tril/generate/generate.h"
-#include "tril/interop/model_folder.h"
+#include "tril/kernels/machine.h"
 
 namespace tril::cli {
+namespace {
+
+// What one new token reads: every matrix of products; of an embedding that is not the head's, one row.
+double bytes_of_token(const LoadedModel& loaded) {
+  int64_t bytes = 0;
+  for (const Parameters::Item& item : loaded.parameters->items()) {
+    const View& value = item.weight->value;
+    const bool row_only = item.weight == &loaded.model->token_embedding && !loaded.config.tied_head;
+    if (item.info.product && !row_only) bytes += dtype_bytes(value.dtype, value.elements());
+  }
+  return static_cast<double>(bytes);
+}
+
+// The type of most weights.
+std::string_view type_of(const LoadedModel& loaded) {
+  return dtype_info(loaded.model->blocks.front()->mlp.hidden.weight.value.dtype).name;
+}
+
+}  // namespace
 
 void bench_generate(const BenchOptions& options, Executor& executor) {
-  const LoadedModel loaded = load_model(options.files.front());
+  const double start_of_loading = now();
+  const LoadedModel loaded = WeightsOption{options.weights}.load(options.files.front(), executor);
+  const double loading = now() - start_of_loading;
   const TransformerConfig& config = loaded.config;
   // A prompt that fills half of the context, at most 512 tokens, and up to 64 tokens after it, one at a time.
   const int64_t time = std::clamp<int64_t>(config.context / 2, 1, 512);
@@ -18,6 +40,7 @@ void bench_generate(const BenchOptions& options, Executor& executor) {
     tokens.push_back(static_cast<int32_t>(
         random.below(static_cast<uint64_t>(i), static_cast<uint64_t>(config.vocabulary))));
   BenchTable table(options.json);
+  double bandwidth = 0;
   for (const DType cache : {DType::kF32, DType::kBF16}) {
     Decoder decoder(*loaded.model, executor, cache);
     std::vector<double> prompts, decoded;
@@ -31,15 +54,21 @@ void bench_generate(const BenchOptions& options, Executor& executor) {
       prompts.push_back(read - start);
       decoded.push_back((now() - read) / static_cast<double>(count));
     }
+    bandwidth = std::max(bandwidth, measure_read_bandwidth(executor));
     const double prefill = median(prompts), token = median(decoded);
+    const double rate = bytes_of_token(loaded) / token * 1e-9;
     table.row({{"model", options.files.front()},
+               {"weights", std::string(type_of(loaded))},
                {"cache", std::string(dtype_info(cache).name)},
                {"parameters", config.parameter_count()},
                {"prompt_tokens", time},
                {"prefill_tokens_per_s", static_cast<double>(time) / prefill},
                {"decode_tokens_per_s", 1 / token},
-               {"weights_gb_per_s", 4e-9 * static_cast<double>(config.matrix_parameters()) / token},
-               {"cache_bytes", decoder.cache_bytes()}});
+               {"weights_gb_per_s", rate},
+               {"bandwidth_gb_per_s", bandwidth},
+               {"bandwidth_fraction", rate / bandwidth},
+               {"cache_bytes", decoder.cache_bytes()},
+               {"load_seconds", loading}});
   }
 }
 

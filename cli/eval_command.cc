@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/source_options.h"
+#include "cli/weights_option.h"
 #include "tril/base/error.h"
 #include "tril/containers/json.h"
 #include "tril/data/build.h"
@@ -128,6 +129,7 @@ int eval_command(const Arguments& words) {
   int64_t threads = 0;
   TextLossOptions options;
   SourceArguments sources;
+  WeightsOption weights;
   bool json = false;
   CommandLine line(
       "eval",
@@ -142,15 +144,16 @@ int eval_command(const Arguments& words) {
   line.count("--context", options.context, {1, 1'000'000'000}, "tokens of a window (the model's context)");
   line.count("--batch", options.batch, {1, 1'000'000}, "windows at a time (about 4,096 tokens)");
   sources.add_to(line);
+  weights.add_to(line);
   line.threads(threads);
   line.flag("--json", json, "report as one JSON object");
   if (!line.parse(words)) return 0;
   check_use(!folder.empty() && !paths.empty(),
             "tril eval: give a model and text; usage: tril eval MODEL FILE...");
 
-  const LoadedModel loaded = load_model(folder);
-  check_data(loaded.tokenizer != nullptr, "{}: there is no tokenizer.json, so text cannot be read", folder);
   ThreadPool pool(static_cast<int>(threads));
+  const LoadedModel loaded = weights.load(folder, pool);
+  check_data(loaded.tokenizer != nullptr, "{}: there is no tokenizer.json, so text cannot be read", folder);
   TextLoss loss(*loaded.model, pool, options);
   const SourceOptions source_options = options_for(*loaded.tokenizer, sources.options());
   DocumentReader reader(find_sources({paths.begin(), paths.end()}, source_options), source_options);

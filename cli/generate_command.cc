@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/prompt.h"
+#include "cli/weights_option.h"
 #include "tril/base/files.h"
 #include "tril/generate/generate.h"
 #include "tril/interop/model_folder.h"
@@ -46,6 +47,7 @@ int generate_command(const Arguments& words) {
   std::string folder, prompt;
   int64_t max_tokens = 200, top_k = 0, samples = 1, threads = 0;
   std::string cache = "f32";
+  WeightsOption weights;
   double temperature = 0.8, top_p = 1;
   SamplerOptions sampler;
   CommandLine line("generate",
@@ -62,6 +64,7 @@ int generate_command(const Arguments& words) {
   line.count("--samples", samples, {1, 1'000'000}, "texts to write, with a line --- between them (1)");
   line.text("--cache", cache, "TYPE",
             "keys and values of past tokens as f32, or as bf16 in half the memory (f32)");
+  weights.add_to(line);
   line.threads(threads);
   if (!line.parse(words)) return 0;
   check_use(!folder.empty(),
@@ -72,14 +75,14 @@ int generate_command(const Arguments& words) {
   sampler.top_k = top_k;
   sampler.top_p = static_cast<float>(top_p);
   check_sampler(sampler);
-  const LoadedModel loaded = load_model(folder);
+  ThreadPool pool(static_cast<int>(threads));
+  const LoadedModel loaded = weights.load(folder, pool);
   check_data(loaded.tokenizer != nullptr,
              "{}: there is no tokenizer.json, so text cannot be written; see tril logits", folder);
   const Tokenizer& tokenizer = *loaded.tokenizer;
   if (prompt == "-") prompt = read_standard_input();
   const std::vector<int32_t> tokens = prompt_tokens(tokenizer, prompt);
 
-  ThreadPool pool(static_cast<int>(threads));
   const uint64_t first_seed = sampler.seed;
   for (int64_t sample = 0; sample < samples; ++sample) {
     sampler.seed = first_seed + static_cast<uint64_t>(sample);

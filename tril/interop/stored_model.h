@@ -35,6 +35,7 @@ struct LoadedModel {
   std::unique_ptr<Tokenizer> tokenizer;    // null if there is none
   std::string layout;                      // the layout's name: "gpt2", "llama", "tril", ...
   ModelText text;
+  std::vector<std::shared_ptr<const void>> files;  // where the parameters read values of theirs
 };
 LoadedModel load_model(const Path& path);
 LoadedModel load_model(StoredModel stored);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tril/kernels/bfloat16.h"
+#include "tril/kernels/chunks.h"
 #include "tril/nn/head.h"
 
 namespace tril {
@@ -23,10 +24,12 @@ void append_rows(Executor& executor, const LayerCache& cache, const View& view, 
                  ConstHeadView rows) {
   const HeadRows<Stored> to = stored_rows<Stored>(view);
   const int64_t batch = view.shape[0], heads = view.shape[1], d = view.shape[3];
-  executor.run(batch * heads, [&](int64_t chunk, int) {
-    const int64_t b = chunk / heads, h = chunk % heads;
-    for (int64_t t = time - cache.counts[b]; t < time; ++t)
-      store(d, rows.row(b, t, h), to.row(b, cache.stored[b] - time + t, h));
+  parallel_for(executor, batch * heads, rows_per_chunk(time * d), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t b = i / heads, h = i % heads;
+      for (int64_t t = time - cache.counts[b]; t < time; ++t)
+        store(d, rows.row(b, t, h), to.row(b, cache.stored[b] - time + t, h));
+    }
   });
 }
 

@@ -73,6 +73,13 @@ void Parameters::bind(const Item& item, const ConstView& value) {
   item.weight->gradient = View();
 }
 
+View Parameters::allocate(const Item& item, DType dtype) {
+  AlignedBytes memory = allocate_aligned(dtype_bytes(dtype, item.info.shape.elements()));
+  bind(item, ConstView(memory.get(), dtype, item.info.shape));
+  allocated_.push_back(std::move(memory));
+  return item.weight->value;
+}
+
 void Parameters::convert(DType dtype, Executor& executor) {
   check_use(multiplies(dtype),
             "parameters: weights of type {} do not multiply; use f32, f16, bf16, q8_0, q4_0 or q4_1",
@@ -97,6 +104,7 @@ void Parameters::convert(DType dtype, Executor& executor) {
   for (size_t i = 0; i < items_.size(); ++i) convert_rows(executor, items_[i].weight->value, views[i]);
   for (size_t i = 0; i < items_.size(); ++i) items_[i].weight->value = views[i];
   values_ = std::move(arena);
+  allocated_.clear();
 }
 
 void Parameters::initialize(uint64_t seed) {
