@@ -7,6 +7,7 @@
 #include "tests/support/kernel_test.h"
 #include "tril/kernels/embedding.h"
 #include "tril/kernels/matmul.h"
+#include "tril/kernels/matmul_int8.h"
 #include "tril/kernels/matmul_quantized.h"
 #include "tril/tensor/quantized.h"
 
@@ -55,10 +56,16 @@ std::vector<float> multiply(Executor& executor, const StoredMatrix& w, int64_t m
   return y;
 }
 
+// The largest number that an element of x becomes; 0: x is not rounded.
+double steps_of_x(DType dtype, int64_t m) {
+  if (!is_quantized(dtype)) return 0;
+  if (m <= kFewQuantizedRows) return dtype == DType::kQ8_0 ? kLargestNumber : kLargestOfNibbles;
+  return has_int8_products() ? 127 : 0;
+}
+
 // What rounding x to blocks may cost: half a step of the block's scale for each element, and the rounding of
 // float sums.
-double error_bound(const StoredMatrix& w, bool rounds_x, const float* x, const float* row) {
-  const double steps = w.dtype == DType::kQ8_0 ? kLargestNumber : kLargestOfNibbles;
+double error_bound(const StoredMatrix& w, double steps, const float* x, const float* row) {
   double bound = 0, size = 0;
   for (int64_t b = 0; b < w.k; b += 32) {
     double most = 0, weights = 0;
@@ -67,7 +74,7 @@ double error_bound(const StoredMatrix& w, bool rounds_x, const float* x, const f
       weights += std::abs(row[i]);
       size += std::abs(static_cast<double>(x[i]) * row[i]);
     }
-    if (rounds_x) bound += 0.5 * most / steps * weights;
+    if (steps > 0) bound += 0.5 * most / steps * weights;
   }
   // Scales of nibbles go with numbers of up to 15 where the elements are up to 8: more to cancel.
   return 1.01 * bound + 4e-6 * size;
@@ -78,15 +85,14 @@ void expect_right(Executor& executor, DType dtype, int64_t m, int64_t n, int64_t
   const StoredMatrix w(dtype, n, k);
   const std::vector<float> x = random_floats(6, static_cast<size_t>(m * k));
   const std::vector<float> y = multiply(executor, w, m, x);
-  const bool rounds_x = is_quantized(dtype) && m <= kFewQuantizedRows;
+  const double steps = steps_of_x(dtype, m);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       const float* const xi = x.data() + i * k;
       const float* const wj = w.floats.data() + j * k;
       double exact = 0;
       for (int64_t c = 0; c < k; ++c) exact += static_cast<double>(xi[c]) * wj[c];
-      ASSERT_NEAR(y[static_cast<size_t>(i * n + j)], exact, error_bound(w, rounds_x, xi, wj))
-          << i << ", " << j;
+      ASSERT_NEAR(y[static_cast<size_t>(i * n + j)], exact, error_bound(w, steps, xi, wj)) << i << ", " << j;
     }
   }
 }
@@ -111,6 +117,7 @@ TEST(MatmulStored, LargeShapesOnThreads) {
   for (const DType dtype : kTypes) {
     expect_right(pool, dtype, 1, 2000, 576);
     expect_right(pool, dtype, 200, 500, 288);
+    expect_right(pool, dtype, 530, 130, 2080);  // more rows, and blocks, than one chunk
   }
 }
 
@@ -131,13 +138,13 @@ TEST(MatmulStored, NotANumberShows) {
   testing::for_each_target([&] {
     for (const DType dtype : kTypes) {
       for (const float bad : {testing::kNan, testing::kInfinity}) {
-        const StoredMatrix w(dtype, 20, 64);
-        std::vector<float> x = random_floats(8, 2 * 64);
-        x[64 + 37] = bad;
-        const std::vector<float> y = multiply(serial, w, 2, x);
-        for (size_t j = 0; j < 20; ++j) {
-          EXPECT_TRUE(std::isfinite(y[j]));
-          EXPECT_FALSE(std::isfinite(y[20 + j])) << dtype_info(dtype).name << " " << y[20 + j];
+        for (const int64_t m : {2, 20}) {
+          const StoredMatrix w(dtype, 20, 64);
+          std::vector<float> x = random_floats(8, static_cast<size_t>(m * 64));
+          x[64 + 37] = bad;
+          const std::vector<float> y = multiply(serial, w, m, x);
+          for (size_t i = 0; i < y.size(); ++i)
+            EXPECT_EQ(std::isfinite(y[i]), i / 20 != 1) << dtype_info(dtype).name << " " << i << " " << y[i];
         }
       }
     }
@@ -149,10 +156,12 @@ TEST(MatmulStored, BlocksOfZerosAndOfTinyNumbers) {
   testing::for_each_target([&] {
     for (const DType dtype : kTypes) {
       const StoredMatrix w(dtype, 20, 96);
-      std::vector<float> x(96, 0.0f);
-      for (const float y : multiply(serial, w, 1, x)) ASSERT_EQ(y, 0.0f);
-      for (size_t i = 32; i < 96; ++i) x[i] = 1e-41f;  // whose inverse is beyond floats
-      for (const float y : multiply(serial, w, 1, x)) ASSERT_NEAR(y, 0.0f, 1e-36f);
+      for (const int64_t m : {1, 20}) {
+        std::vector<float> x(static_cast<size_t>(m * 96), 0.0f);
+        for (const float y : multiply(serial, w, m, x)) ASSERT_EQ(y, 0.0f);
+        for (size_t i = 32; i < 96; ++i) x[i] = 1e-41f;  // whose inverse is beyond floats
+        for (const float y : multiply(serial, w, m, x)) ASSERT_NEAR(y, 0.0f, 1e-36f);
+      }
     }
   });
 }

@@ -160,6 +160,28 @@ TEST(KeyValueCache, SlidesWithoutEnd) {
   EXPECT_FALSE(KeyValueCache(config_of("llama"), {}).endless());
 }
 
+// Room for all that the context allows would be asked for, and cleared, before the first token.
+TEST(KeyValueCache, RoomGrowsWithTheSequences) {
+  TransformerConfig config = config_of("llama");
+  config.context = 4000;
+  config.layers = 2;
+  const Model model(config);
+  const RandomBatch data(1, 2200, kVocabulary);
+  const std::vector<float> expected = direct(model.transformer, data.tokens);
+  ThreadPool pool(2);
+  Appender appender(model.transformer, pool, {.largest_append = 1200});
+  const int64_t at_first = appender.cache.bytes();
+  int64_t at = 0;
+  for (const int64_t time : {1000, 24, 1, 1, 1174}) {
+    const auto begin = data.tokens.begin() + at;
+    const auto logits = appender.append(time, {begin, begin + time});
+    at += time;
+    expect_near(logits, after(expected, at - 1), 2e-5, "token " + std::to_string(at));
+    const int64_t room = at <= 1024 ? 1024 : at <= 2048 ? 2048 : 4000;
+    EXPECT_EQ(appender.cache.bytes() * 1024, at_first * room) << at;
+  }
+}
+
 TEST(KeyValueCache, Bfloat16IsNearAndHalfAsLarge) {
   const Model model(config_of("llama"));
   const RandomBatch data(1, 20, kVocabulary);

@@ -5,6 +5,7 @@
 
 #include "tests/nn/model_fixture.h"
 #include "tests/support/expect_error.h"
+#include "tril/kernels/matmul_int8.h"
 #include "tril/kernels/stored_rows.h"
 #include "tril/nn/key_value_cache.h"
 #include "tril/tensor/quantized.h"
@@ -96,7 +97,8 @@ TEST(StoredWeights, GiveTheLogitsOfTheirFloats) {
       EXPECT_EQ(stored.transformer.token_embedding.value.dtype, type);
       EXPECT_EQ(stored.transformer.ln_final.weight.value.dtype, DType::kF32);
       const std::vector<float> expected = at_once(floats, pool, data);
-      expect_near(at_once(stored, pool, data), expected, 1e-5, what + " at once");
+      const bool rounds_x = is_quantized(type) && has_int8_products();
+      expect_near(at_once(stored, pool, data), expected, rounds_x ? 3e-2 : 1e-5, what + " at once");
       expect_near(one_by_one(stored, pool, data), expected,
                   type == DType::kQ8_0 ? 2e-4
                   : is_quantized(type) ? 5e-3

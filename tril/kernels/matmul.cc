@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tril/kernels/matmul_engine.h"
+#include "tril/kernels/matmul_int8.h"
 #include "tril/kernels/matmul_quantized.h"
 #include "tril/kernels/partial_sums.h"
 
@@ -134,6 +135,7 @@ void add_partials(Executor& executor, const Product& p, int64_t partials, const 
 int64_t matmul_workspace(int64_t m, int64_t n, int64_t k, DType stored) {
   if (m <= 0 || n <= 0 || k <= 0) return 0;
   if (is_quantized(stored) && m <= kFewQuantizedRows) return quantized_rows_workspace(m, k);
+  if (is_quantized(stored) && has_int8_products()) return int8_workspace(m, k);
   return checked_multiply(checked_multiply(divide_up(k, depth_of_chunks(m, n, k, stored)) - 1, m), n);
 }
 
@@ -141,6 +143,10 @@ void matmul(Executor& executor, const Product& p, float* workspace, Epilogue epi
   if (p.m <= 0 || p.n <= 0) return;
   if (is_quantized(p.stored.dtype) && p.m <= kFewQuantizedRows) {
     matmul_quantized(executor, p, workspace, epilogue);
+    return;
+  }
+  if (is_quantized(p.stored.dtype) && has_int8_products()) {
+    matmul_int8(executor, p, workspace, epilogue);
     return;
   }
   const Engine engine = choose_engine(p);

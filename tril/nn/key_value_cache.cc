@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tril {
+namespace {
+
+constexpr int64_t kFirstSlots = 1024;
+
+}  // namespace
 
 KeyValueCache::KeyValueCache(const TransformerConfig& model, const KeyValueCacheConfig& config, Memory memory)
     : config_(config), memory_(Arena::dry()) {
@@ -25,25 +31,57 @@ KeyValueCache::KeyValueCache(const TransformerConfig& model, const KeyValueCache
   kv_heads_ = m.kv_heads;
   head_size_ = m.head_size;
   endless_ = window_ > 0 && !learned;
+  layers_ = m.layers;
   slots_ = config_.capacity;
   if (window_ > 0) {
     const int64_t room = window_ + std::max(window_, config_.largest_append);
     slots_ = endless_ ? room : std::min(slots_, room);
   }
+  most_slots_ = slots_;
+  if (window_ == 0 && memory == Memory::kReal) slots_ = std::min(slots_, kFirstSlots);
   lengths_.resize(static_cast<size_t>(config_.batch));
   stored_.resize(lengths_.size());
   counts_.resize(lengths_.size());
+  memory_ = room_for(slots_, keys_, values_, memory);
+}
+
+// L x (B, K, slots, D), twice.
+Arena KeyValueCache::room_for(int64_t slots, std::vector<View>& keys, std::vector<View>& values,
+                              Memory memory) const {
   const auto plan = [&](Arena& arena) {
-    keys_.clear(), values_.clear();
-    for (int64_t l = 0; l < m.layers; ++l) {
-      for (std::vector<View>* const views : {&keys_, &values_})
-        views->push_back(arena.allocate({config_.batch, kv_heads_, slots_, head_size_}, config_.dtype));
+    keys.clear(), values.clear();
+    for (int64_t l = 0; l < layers_; ++l) {
+      for (std::vector<View>* const views : {&keys, &values})
+        views->push_back(arena.allocate({config_.batch, kv_heads_, slots, head_size_}, config_.dtype));
     }
   };
-  plan(memory_);
-  if (memory == Memory::kDry) return;
-  memory_ = Arena(memory_.peak());
-  plan(memory_);
+  Arena dry = Arena::dry();
+  plan(dry);
+  if (memory == Memory::kDry) return dry;
+  Arena arena(dry.peak());
+  plan(arena);
+  return arena;
+}
+
+void KeyValueCache::enlarge(Executor& executor, int64_t slots) {
+  std::vector<View> keys, values;
+  Arena memory = room_for(slots, keys, values, Memory::kReal);
+  const int64_t row = dtype_bytes(config_.dtype, head_size_);
+  executor.run(layers_, [&](int64_t chunk, int) {
+    const auto layer = static_cast<size_t>(chunk);
+    for (const auto& [from, to] :
+         {std::pair{&keys_[layer], &keys[layer]}, {&values_[layer], &values[layer]}}) {
+      for (int64_t i = 0; i < config_.batch * kv_heads_; ++i) {
+        const int32_t stored = stored_[static_cast<size_t>(i / kv_heads_)];
+        std::memcpy(to->data + i * slots * row, from->data + i * slots_ * row,
+                    static_cast<size_t>(stored * row));
+      }
+    }
+  });
+  keys_ = std::move(keys);
+  values_ = std::move(values);
+  memory_ = std::move(memory);
+  slots_ = slots;
 }
 
 void KeyValueCache::clear() {
@@ -67,6 +105,11 @@ void KeyValueCache::grow(Executor& executor, int64_t time, const int32_t* counts
               "key/value cache: sequence {} has {} tokens and cannot take {} more: the capacity is {}", b,
               length(b), count, config_.capacity);
   }
+  int64_t needed = 0;
+  for (int64_t b = 0; b < config_.batch; ++b)
+    needed = std::max(needed, stored_[static_cast<size_t>(b)] + (counts != nullptr ? counts[b] : time));
+  if (needed > slots_ && slots_ < most_slots_)
+    enlarge(executor, std::min(most_slots_, std::max(needed, 2 * slots_)));
   for (int64_t b = 0; b < config_.batch; ++b) {
     const auto i = static_cast<size_t>(b);
     counts_[i] = counts != nullptr ? counts[b] : static_cast<int32_t>(time);

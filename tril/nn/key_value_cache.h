@@ -8,7 +8,8 @@
 //
 // Keys are kept as attention reads them: normalised and turned. A model with a sliding window keeps two
 // windows of tokens; when the room is full, the last window moves to its front, which costs each token one
-// copy of itself.
+// copy of itself. Other models start with room for 1,024 tokens, which doubles up to the capacity as they
+// come.
 #pragma once
 
 #include <span>
@@ -54,11 +55,15 @@ class KeyValueCache {
 
  private:
   void keep_last(Executor& executor, int64_t sequence, int64_t tokens);
+  void enlarge(Executor& executor, int64_t slots);
+  Arena room_for(int64_t slots, std::vector<View>& keys, std::vector<View>& values, Memory memory) const;
 
   KeyValueCacheConfig config_;
   bool endless_ = false;
   int64_t window_ = 0, kv_heads_ = 0, head_size_ = 0;
-  int64_t slots_ = 0;             // tokens that a sequence has room for
+  int64_t layers_ = 0;
+  int64_t slots_ = 0;             // tokens that a sequence has room for ...
+  int64_t most_slots_ = 0;        // ... and will have at most
   std::vector<int64_t> lengths_;  // (B)
   std::vector<int32_t> stored_;   // (B): of them, the last ones that are in the slots
   std::vector<int32_t> counts_;   // (B): of the last grow()

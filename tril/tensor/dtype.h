@@ -1,5 +1,5 @@
-// Element types of tensors, views and files. Only f32 computes; bf16 stores; the block-quantised types are
-// GGML's, whose blocks of 32 elements share a scale.
+// Element types of tensors, views and files. f32 computes; the weights of products may be stored as
+// f16, bf16 or GGML's block-quantised types, whose blocks of 32 elements share a scale.
 #pragma once
 
 #include <cstdint>
