@@ -98,7 +98,7 @@ TEST(StoredWeights, GiveTheLogitsOfTheirFloats) {
       EXPECT_EQ(stored.transformer.ln_final.weight.value.dtype, DType::kF32);
       const std::vector<float> expected = at_once(floats, pool, data);
       const bool rounds_x = is_quantized(type) && has_int8_products();
-      expect_near(at_once(stored, pool, data), expected, rounds_x ? 3e-2 : 1e-5, what + " at once");
+      expect_near(at_once(stored, pool, data), expected, rounds_x ? 6e-2 : 1e-5, what + " at once");
       expect_near(one_by_one(stored, pool, data), expected,
                   type == DType::kQ8_0 ? 2e-4
                   : is_quantized(type) ? 5e-3
