@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tril/kernels/stored_blocks-inl.h"
 
@@ -66,6 +67,7 @@ template <DType kType, int kRows, int kColumns>
 class DotTiles {
   using Blocks = StoredBlocks<kType>;
   using Sums = typename Blocks::Sums;
+  using StoredScale = typename Blocks::StoredScale;
   static constexpr int64_t kStep = kColumns * Blocks::kBytes;
 
  public:
@@ -127,9 +129,7 @@ class DotTiles {
     for (int64_t b = begin; b < end; ++b) {
 #pragma GCC unroll 8
       for (int j = 0; j < kColumns; ++j) {
-        const std::byte* const block = w + j * stride_ + b * Blocks::kBytes;
-        halves_[j][b] = short_at(block);
-        if constexpr (kType == DType::kQ4_1) leasts_[j][b] = short_at(block + 2);
+        std::memcpy(&stored_[j][b], w + j * stride_ + b * Blocks::kBytes, sizeof(StoredScale));
       }
     }
   }
@@ -141,14 +141,13 @@ class DotTiles {
     for (int64_t b = 0; b < blocks; b += kLanes) {
 #pragma GCC unroll 8
       for (int j = 0; j < kColumns; ++j) {
-        const auto scale = floats_of_halves(d, halves_[j] + b);
+        const auto scale = scales_of(d, stored_[j] + b);
 #pragma GCC unroll 8
         for (int i = 0; i < kRows; ++i) {
           const int64_t at = i * x_.padded + b0 + b;
           hn::StoreU(hn::Mul(scale, hn::LoadU(d, x_.scales + at)), d, scales_[i][j] + b);
           if constexpr (Blocks::kOffset) {
-            const auto offset = kType == DType::kQ4_1 ? floats_of_halves(d, leasts_[j] + b)
-                                                      : hn::Mul(scale, hn::Set(d, -8.0f));
+            const auto offset = offsets_of(d, stored_[j] + b, scale);
             sum[i][j] = hn::MulAdd(offset, hn::LoadU(d, x_.sums + at), sum[i][j]);
           }
         }
@@ -173,8 +172,7 @@ class DotTiles {
   const int64_t stride_;
   HWY_ALIGN float scales_[kRows][kColumns][kGroup];
   // Behind the last block of a row there are those of another or zeros, which meet zeros of x.
-  uint16_t halves_[kColumns][kGroup] = {};
-  uint16_t leasts_[kColumns][kGroup] = {};
+  StoredScale stored_[kColumns][kGroup] = {};
 };
 
 template <DType kType, int kRows>
@@ -225,9 +223,9 @@ BlockRows rows_in(float* workspace, int64_t m, int64_t k) {
           .sums = sums};
 }
 
-// At least 16 KB of W in a chunk, whole tiles, at most 32 chunks.
+// At least 8 KB of W in a chunk, whole tiles, at most 32 chunks.
 int64_t columns_per_chunk(const Product& p) {
-  return round_up(std::max(divide_up(int64_t{1} << 14, p.stored.stride), divide_up(p.n, 32)), 8);
+  return round_up(std::max(divide_up(int64_t{1} << 13, p.stored.stride), divide_up(p.n, 32)), 8);
 }
 
 }  // namespace

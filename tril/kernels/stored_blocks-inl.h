@@ -6,6 +6,8 @@
 #define TRIL_KERNELS_STORED_BLOCKS_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "hwy/highway.h"
 #include "tril/kernels/matmul_quantized.h"
 #include "tril/kernels/stored_rows-inl.h"
@@ -23,6 +25,34 @@ HWY_INLINE hn::Vec<D> floats_of_halves(D d, const uint16_t* halves) {
 #endif
 }
 
+// The scales d of blocks, from what stands at their begin: an f16, or in q4_1 two of them.
+template <class D>
+HWY_INLINE hn::Vec<D> scales_of(D d, const uint16_t* stored) {
+  return floats_of_halves(d, stored);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> scales_of(D d, const uint32_t* stored) {
+  HWY_ALIGN uint16_t halves[hn::MaxLanes(D())];
+  const hn::Rebind<uint32_t, D> d32;
+  const hn::Rebind<uint16_t, D> d16;
+  hn::StoreU(hn::TruncateTo(d16, hn::LoadU(d32, stored)), d16, halves);
+  return floats_of_halves(d, halves);
+}
+
+// What all elements of a block have in common: -8 d in q4_0, m in q4_1.
+template <class D>
+HWY_INLINE hn::Vec<D> offsets_of(D d, const uint16_t*, hn::Vec<D> scales) {
+  return hn::Mul(scales, hn::Set(d, -8.0f));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> offsets_of(D d, const uint32_t* stored, hn::Vec<D>) {
+  HWY_ALIGN uint16_t halves[hn::MaxLanes(D())];
+  const hn::Rebind<uint32_t, D> d32;
+  const hn::Rebind<uint16_t, D> d16;
+  hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(hn::LoadU(d32, stored))), d16, halves);
+  return floats_of_halves(d, halves);
+}
+
 // The 32 numbers q of a block in registers; dot: sums of a_i q_i, to be added up over the lanes. Nibbles take
 // numbers that save the shift of the upper ones: with byte_i = q_i + 16 q_(i+16),
 //   16 sum_i a_i q_i = sum_i<16 (16 a_i - a_(i+16)) q_i + a_(i+16) byte_i
@@ -37,6 +67,7 @@ struct StoredBlocks {
   static constexpr bool kOffset = kType != DType::kQ8_0;
   static constexpr int64_t kBytes = kType == DType::kQ8_0 ? 34 : kType == DType::kQ4_0 ? 18 : 20;
   static constexpr int64_t kMostLanes = 1;
+  using StoredScale = std::conditional_t<kType == DType::kQ4_1, uint32_t, uint16_t>;
   using Sums = FloatTag;
   explicit StoredBlocks(const std::byte* block) : q(block + (kType == DType::kQ4_1 ? 4 : 2)) {}
 
@@ -58,6 +89,7 @@ template <>
 struct StoredBlocks<DType::kQ8_0> {
   static constexpr bool kOffset = false;
   static constexpr int64_t kBytes = 34, kMostLanes = 16;
+  using StoredScale = uint16_t;
   using Wide = hn::ScalableTag<int16_t>;
   using Sums = FloatTag;
   static constexpr int kLanes = HWY_LANES(int16_t), kVectors = 32 / kLanes;
@@ -82,6 +114,7 @@ template <int kHead>
 struct StoredNibbles {
   static constexpr bool kOffset = true;
   static constexpr int64_t kBytes = kHead + 16, kMostLanes = 8;
+  using StoredScale = std::conditional_t<kHead == 4, uint32_t, uint16_t>;
   using Wide = hn::CappedTag<int16_t, 16>;
   using Sums = hn::CappedTag<float, 8>;
   static constexpr int kLanes = HWY_MIN(HWY_LANES(int16_t), 16), kVectors = 16 / kLanes;
