@@ -189,8 +189,9 @@ TEST(Pickle, DamagedPickles) {
     done += testing::ends_well([&] {
       const Pickle pickle = read(bytes);
       EXPECT_LE(pickle.root().items.size(), bytes.size());
-      if (const PickleValue* const value = pickle.root().find("a"))
+      if (const PickleValue* const value = pickle.root().find("a")) {
         EXPECT_LE(value->items.size(), bytes.size());
+      }
     });
   }
   EXPECT_GT(done, 1000);

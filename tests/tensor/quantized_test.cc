@@ -20,7 +20,9 @@ TEST(Quantized, EveryF16ComesBack) {
     const float x = float_of_f16(static_cast<uint16_t>(bits));
     const bool nan = (bits & 0x7C00) == 0x7C00 && (bits & 0x3FF) != 0;
     ASSERT_EQ(std::isnan(x), nan) << bits;
-    if (!nan) ASSERT_EQ(f16_of_float(x), bits) << x;
+    if (!nan) {
+      ASSERT_EQ(f16_of_float(x), bits) << x;
+    }
   }
   EXPECT_EQ(float_of_f16(0x3C00), 1.0f);
   EXPECT_EQ(float_of_f16(0xC000), -2.0f);
