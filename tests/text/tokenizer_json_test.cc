@@ -45,7 +45,8 @@ TEST(TokenizerJson, BytesOfRareTextMayLack) {
   std::vector<int32_t> ids;
   TokenizerStream stream(tokenizer, false);
   stream.push("cat", ids);
-  expect_contains(message_of(ErrorKind::kData, [&] { stream.push("s\x04", ids); }), "0x04 at 4");
+  stream.push("s\x04", ids);  // kept, since a special token might begin there
+  expect_contains(message_of(ErrorKind::kData, [&] { stream.finish(ids); }), "0x04 at 4");
   json["model"]["vocab"].erase("Z");
   expect_contains(refusal(json), "0x5a");
 }
