@@ -137,6 +137,15 @@ void CommandLine::text(const std::string& name, std::string& target, std::string
   impl_->option(name, value, help, [&target](const std::string& given_text) { target = given_text; });
 }
 
+void CommandLine::texts(const std::string& name, std::vector<std::string>& target, std::string_view value,
+                        const std::string& help) {
+  impl_->app.add_option(name, target, help)
+      ->type_name(std::string(value))
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
+      ->group(impl_->heading);
+}
+
 void CommandLine::flag(const std::string& name, bool& target, const std::string& help) {
   impl_->app.add_flag(name, target, help)->group(impl_->heading);
 }

@@ -28,6 +28,7 @@ int train_command(const Arguments&);
 int plan_command(const Arguments&);
 int lr_find_command(const Arguments&);
 int generate_command(const Arguments&);
+int chat_command(const Arguments&);
 int eval_command(const Arguments&);
 int logits_command(const Arguments&);
 int attention_command(const Arguments&);
@@ -68,6 +69,9 @@ class CommandLine {
   void seed(const std::string& name, uint64_t& target, const std::string& help);
   void number(const std::string& name, double& target, Range<double> range, const std::string& help);
   void text(const std::string& name, std::string& target, std::string_view value, const std::string& help);
+  // May be given more than once: each value is one of the list.
+  void texts(const std::string& name, std::vector<std::string>& target, std::string_view value,
+             const std::string& help);
   void flag(const std::string& name, bool& target, const std::string& help);
   void threads(int64_t& target);
 

@@ -1,9 +1,12 @@
 // tril data show: what a model would read, as text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/data_commands.h"
+#include "cli/data_show_batch.h"
+#include "cli/data_show_messages.h"
 #include "cli/format.h"
 #include "tril/base/error.h"
 #include "tril/data/sampler.h"
@@ -18,15 +21,23 @@ struct ShowArguments {
   uint64_t seed = 1;
   std::string sampling = "random";
   bool validation = false, document_mask = false, json = false;
+  std::string from, tokenizer, chat_template;  // of conversations
 };
 
-// A token so that its borders can be seen: line breaks as \n, control tokens as they are spelled.
-std::string shown(const Tokenizer& tokenizer, int32_t id) {
-  for (const SpecialToken& token : tokenizer.specials())
-    if (token.id == id) return token.content;
-  std::string out;
-  for (const char c : tokenizer.token_bytes(id)) out += c == '\n' ? "\\n" : std::string(1, c);
-  return out;
+// Conversations are not stored; they are shown as a run would make them.
+void show_conversations(const ShowArguments& a, bool sampling_given) {
+  show_messages({.file = a.store,
+                 .from = a.from,
+                 .tokenizer = a.tokenizer,
+                 .chat_template = a.chat_template,
+                 .conversation = std::max<int64_t>(a.document, 0),
+                 .batch = a.batch,
+                 .rows = a.rows,
+                 .context = a.context,
+                 .seed = a.seed,
+                 .sampling = sampling_given ? a.sampling : "epochs",
+                 .validation = a.validation,
+                 .json = a.json});
 }
 
 void show_document(const ShowArguments& a, const TokenFile& side, const Tokenizer& tokenizer) {
@@ -50,30 +61,6 @@ void show_document(const ShowArguments& a, const TokenFile& side, const Tokenize
   std::puts("");
 }
 
-// Where in the row each document begins, its positions, and which targets count.
-void show_row(const Batch& batch, int64_t row, const Tokenizer& tokenizer) {
-  const int64_t time = batch.time, first = row * time;
-  fmt::print("row {}:\n", row);
-  for (int64_t t = 0; t < time;) {
-    int64_t end = t + 1;
-    const auto document = [&](int64_t at) {
-      return batch.documents != nullptr ? batch.documents[first + at] : 0;
-    };
-    while (end < time && document(end) == document(t)) ++end;
-    int64_t counted = 0;
-    std::string text;
-    for (int64_t at = t; at < end; ++at) {
-      counted += batch.loss_mask == nullptr || batch.loss_mask[first + at] != 0;
-      text += (at > t ? "|" : "") + shown(tokenizer, batch.tokens[first + at]);
-    }
-    const int64_t position = batch.positions != nullptr ? batch.positions[first + t] : t;
-    fmt::print("  document {}, positions {} to {}, {} of {} targets count\n    {}\n    next: {}\n",
-               document(t), position, position + end - t - 1, counted, end - t, one_line(text),
-               one_line(shown(tokenizer, batch.targets[first + end - 1])));
-    t = end;
-  }
-}
-
 void show_batch(const ShowArguments& a, const TokenFile& side, const Tokenizer& tokenizer) {
   const TokenFileHeader& header = side.header();
   const int32_t of_documents = header.begin_of_text >= 0 ? header.begin_of_text : header.end_of_text;
@@ -90,32 +77,20 @@ void show_batch(const ShowArguments& a, const TokenFile& side, const Tokenizer& 
     check_data(tokenizer.is_defined(batch.tokens[n]) && tokenizer.is_defined(batch.targets[n]),
                "{}: an id is none of the tokenizer's {}; tril data lint looks for damage",
                one_line(side.path().string()), tokenizer.vocabulary());
-  if (!a.json) {
-    for (int64_t row = 0; row < batch.batch; ++row) show_row(batch, row, tokenizer);
-    return;
-  }
-  const auto rows = static_cast<size_t>(batch.rows());
-  const auto list = [&](const int32_t* values) {
-    return values != nullptr ? Json(std::vector<int32_t>(values, values + rows)) : Json();
-  };
-  std::puts(to_text({{"batch", batch.batch},
-                     {"time", batch.time},
-                     {"tokens", list(batch.tokens)},
-                     {"targets", list(batch.targets)},
-                     {"documents", list(batch.documents)},
-                     {"positions", list(batch.positions)},
-                     {"counted_targets", batch.counted_targets}})
-                .c_str());
+  print_batch(batch, tokenizer, a.json);
 }
 
 }  // namespace
 
 int data_show_command(const Arguments& words) {
   ShowArguments a;
-  CommandLine line("data show", "A document of a store as text, or a batch as training reads it.",
-                   "  tril data show book.store --document 0\n"
-                   "  tril data show book.store --batch 0 --context 64 --rows 2 --document-mask");
-  line.positional("STORE", a.store, "a folder that tril data build made");
+  CommandLine line(
+      "data show",
+      "A document of a store as text, or a batch as training reads it; of conversations, what is learned.",
+      "  tril data show book.store --document 0\n"
+      "  tril data show book.store --batch 0 --context 64 --rows 2 --document-mask\n"
+      "  tril data show chat.jsonl --from runs/book --document 2");
+  line.positional("STORE", a.store, "a folder that tril data build made, or JSON lines with messages");
   line.count("--document", a.document, {.least = 0}, "which document (0, without --batch)");
   line.count("--batch", a.batch, {.least = 0}, "the micro-batch of this number of a run with the same sizes");
   line.count("--rows", a.rows, {1, 1 << 16}, "windows of the batch (4)");
@@ -124,10 +99,19 @@ int data_show_command(const Arguments& words) {
   line.text("--sampling", a.sampling, "NAME", "random or epochs, as with this option of tril train (random)");
   line.flag("--document-mask", a.document_mask, "as with this option of tril train");
   line.flag("--validation", a.validation, "of the validation side (training)");
+  line.text("--from", a.from, "MODEL", "of conversations: the model that would learn them");
+  line.text("--tokenizer", a.tokenizer, "FILE", "of conversations: a tokenizer in place of --from");
+  line.text("--template", a.chat_template, "NAME", "of conversations, as with this option of tril train");
   line.flag("--json", a.json, "one JSON object");
   if (!line.parse(words)) return 0;
   check_use(!a.store.empty(), "tril data show: give a store, such as book.store");
   check_use(a.document < 0 || a.batch < 0, "--document and --batch: give one of them");
+  if (is_messages_file(a.store)) {
+    show_conversations(a, line.given("--sampling"));
+    return 0;
+  }
+  for (const char* name : {"--from", "--tokenizer", "--template"})
+    check_use(!line.given(name), "{}: a store has its tokenizer; this is of JSON lines with messages", name);
   const TokenStore store = open_store(a.store);
   const Tokenizer tokenizer = Tokenizer::load(store.tokenizer_path());
   const TokenFile& side = a.validation ? store.validation : store.train;

@@ -49,4 +49,19 @@ std::string one_line(std::string_view text) {
   return printable(line, 4000);
 }
 
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    const size_t known = std::string_view("nrt\\").find(next);
+    if (next != '\0' && known != std::string_view::npos) {
+      out += "\n\r\t\\"[known];
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 }  // namespace tril::cli

@@ -13,5 +13,7 @@ std::string format_duration(double seconds);  // "2 min 05 s"
 std::string shell_quote(std::string_view word);
 // On one line and safe to show; line breaks become spaces.
 std::string one_line(std::string_view text);
+// What a user typed for a line break: \n, \r, \t and \\ become what they stand for.
+std::string unescaped(std::string_view text);
 
 }  // namespace tril::cli

@@ -1,99 +1,117 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/format.h"
+#include "cli/generate_output.h"
 #include "cli/prompt.h"
+#include "cli/sampler_options.h"
 #include "cli/weights_option.h"
 #include "tril/base/files.h"
-#include "tril/generate/generate.h"
-#include "tril/interop/model_folder.h"
-#include "tril/text/utf8.h"
+#include "tril/base/printable.h"
 
 namespace tril::cli {
 namespace {
-
-// Standard output, whole characters only, as soon as they are whole.
-class TextOutput {
- public:
-  bool push(std::string_view bytes) { return write(stream_.push(bytes)); }
-  void finish() {
-    write(stream_.finish());
-    if (last_ != '\n') write("\n");
-  }
-
- private:
-  bool write(std::string_view text) {
-    if (text.empty()) return good_;
-    last_ = text.back();
-    good_ =
-        good_ && std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    return good_;
-  }
-
-  Utf8Stream stream_;
-  char last_ = 0;
-  bool good_ = true;
-};
 
 constexpr const char* kExamples =
     "  tril generate runs/book --prompt \"Once upon a time\"\n"
     "  tril generate runs/book --prompt \"The\" --temperature 0 --max-tokens 50     the likeliest text\n"
     "  tril generate runs/book --samples 3 --seed 7                               three, from an empty "
     "prompt\n"
+    "  tril generate runs/book --prompt \"Q: why?\\nA:\" --stop \"\\nQ:\"               up to the next "
+    "question\n"
+    "  tril generate runs/book --prompts starts.txt --json --logprobs 3           a prompt a line, as JSON\n"
     "  cat start.txt | tril generate runs/book --prompt -";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.pop_back();
+    out.push_back(std::move(line));
+    at = end + 1;
+  }
+  return out;
+}
+
+struct GenerateArguments {
+  std::string folder, prompt, prompts;
+  int64_t samples = 1, batch = 8, log_probabilities = -1, threads = 0;
+  bool specials = false, json = false;
+  SamplerArguments sampler;
+  WeightsOption weights;
+};
+
+std::vector<std::string> prompts_of(const GenerateArguments& a) {
+  if (a.prompts.empty()) return {a.prompt == "-" ? read_standard_input() : a.prompt};
+  check_use(a.prompt.empty(), "--prompt and --prompts: give one of them");
+  std::vector<std::string> out =
+      lines_of(a.prompts == "-" ? read_standard_input() : read_text_file(a.prompts));
+  check_data(!out.empty(), "--prompts {}: there is no line in it", one_line(a.prompts));
+  return out;
+}
 
 }  // namespace
 
 int generate_command(const Arguments& words) {
-  std::string folder, prompt;
-  int64_t max_tokens = 200, top_k = 0, samples = 1, threads = 0;
-  std::string cache = "f32";
-  WeightsOption weights;
-  double temperature = 0.8, top_p = 1;
-  SamplerOptions sampler;
+  GenerateArguments a;
   CommandLine line("generate",
                    "Writes text with a model: the prompt and what the model adds, on standard output.",
                    kExamples);
-  line.positional("MODEL", folder, "folder of a model or a run");
-  line.text("--prompt", prompt, "TEXT",
+  line.positional("MODEL", a.folder, "folder of a model or a run");
+  line.text("--prompt", a.prompt, "TEXT",
             "text to go on from, - for standard input (empty: end-of-text or a line break)");
-  line.count("--max-tokens", max_tokens, {0, 1'000'000'000}, "most tokens to add (200)");
-  line.number("--temperature", temperature, {0, 1e9}, "randomness; 0: always the likeliest token (0.8)");
-  line.count("--top-k", top_k, {0, 1'000'000'000}, "choose among the k likeliest tokens, 0: all (0)");
-  line.number("--top-p", top_p, {0, 1}, "choose among the likeliest tokens of this probability (1)");
-  line.seed("--seed", sampler.seed, "of the random choices; sample i uses seed + i (1)");
-  line.count("--samples", samples, {1, 1'000'000}, "texts to write, with a line --- between them (1)");
-  line.text("--cache", cache, "TYPE",
+  line.text("--prompts", a.prompts, "FILE", "a text to go on from in each line, - for standard input");
+  line.flag("--special", a.specials, "special tokens spelled out in a prompt are tokens, not text");
+  a.sampler.add_to(line);
+  line.seed("--seed", a.sampler.seed, "of the random choices; sample i of a prompt uses seed + i (1)");
+  line.count("--samples", a.samples, {1, 1'000'000},
+             "texts for each prompt, with a line --- between them (1)");
+  line.count("--batch", a.batch, {1, 1 << 16}, "texts that are written together, each as if alone (8)");
+  line.text("--cache", a.sampler.cache, "TYPE",
             "keys and values of past tokens as f32, or as bf16 in half the memory (f32)");
-  weights.add_to(line);
-  line.threads(threads);
+  a.weights.add_to(line);
+  line.flag("--json", a.json, "a JSON object for each text, a line each");
+  line.count("--logprobs", a.log_probabilities, {0, 1 << 20},
+             "with --json: log-probabilities of each token and of the N likeliest, of the model itself");
+  line.threads(a.threads);
   if (!line.parse(words)) return 0;
-  check_use(!folder.empty(),
+  check_use(!a.folder.empty(),
             "tril generate: no model given; usage: tril generate MODEL (tril generate --help)");
-
-  check_use(cache == "f32" || cache == "bf16", "--cache is '{}'; give f32 or bf16", cache);
-  sampler.temperature = static_cast<float>(temperature);
-  sampler.top_k = top_k;
-  sampler.top_p = static_cast<float>(top_p);
-  check_sampler(sampler);
-  ThreadPool pool(static_cast<int>(threads));
-  const LoadedModel loaded = weights.load(folder, pool);
+  check_use(a.log_probabilities < 0 || a.json, "--logprobs: they are written as JSON; add --json");
+  const std::vector<std::string> stops = a.sampler.stop_strings();
+  ThreadPool pool(static_cast<int>(a.threads));
+  const LoadedModel loaded = a.weights.load(a.folder, pool);
   check_data(loaded.tokenizer != nullptr,
-             "{}: there is no tokenizer.json, so text cannot be written; see tril logits", folder);
+             "{}: there is no tokenizer.json, so text cannot be written; see tril logits", a.folder);
   const Tokenizer& tokenizer = *loaded.tokenizer;
-  if (prompt == "-") prompt = read_standard_input();
-  const std::vector<int32_t> tokens = prompt_tokens(tokenizer, prompt);
+  const GenerateOptions options = a.sampler.options(loaded);
 
-  const uint64_t first_seed = sampler.seed;
-  for (int64_t sample = 0; sample < samples; ++sample) {
-    sampler.seed = first_seed + static_cast<uint64_t>(sample);
-    if (sample > 0) std::fputs("---\n", stdout);
-    TextOutput output;
-    output.push(prompt);
-    generate(
-        *loaded.model, pool, tokens, max_tokens, sampler, tokenizer.end_of_text(),
-        [&](int32_t id) { return output.push(tokenizer.token_bytes(id)); },
-        cache == "bf16" ? DType::kBF16 : DType::kF32);
+  std::vector<GenerateRequest> requests;
+  std::vector<WrittenText> texts;
+  const std::vector<std::string> prompts = prompts_of(a);
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    const std::vector<int32_t> tokens = prompt_tokens(tokenizer, prompts[p], a.specials);
+    for (int64_t sample = 0; sample < a.samples; ++sample) {
+      const uint64_t seed = options.sampler.seed + static_cast<uint64_t>(sample);
+      requests.push_back({tokens, seed});
+      texts.push_back({prompts[p], static_cast<int64_t>(p), sample, seed});
+    }
+  }
+  const auto batch = static_cast<size_t>(a.batch);
+  for (size_t begin = 0; begin < requests.size(); begin += batch) {
+    const size_t count = std::min(batch, requests.size() - begin);
+    const auto first = texts.begin() + static_cast<std::ptrdiff_t>(begin);
+    GenerateOutput output(tokenizer, {first, first + static_cast<std::ptrdiff_t>(count)}, stops, a.json,
+                          a.log_probabilities, begin == 0);
+    generate_batch(*loaded.model, pool, std::span(requests).subspan(begin, count), options,
+                   [&](size_t r, int32_t id, std::span<const float> logits) {
+                     const bool stop = std::ranges::find(options.stop_ids, id) != options.stop_ids.end();
+                     return output.token(r, id, logits, stop);
+                   });
     output.finish();
+    if (output.gone()) break;
   }
   return 0;
 }

@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"plan", "Models", "memory, time and size of a training run, before it starts", plan_command},
     {"lr-find", "Models", "which learning rate suits a model and its text: a short test", lr_find_command},
     {"generate", "Models", "write text with a model", generate_command},
+    {"chat", "Models", "talk with a model", chat_command},
     {"eval", "Models", "loss, perplexity and bits per byte of a text", eval_command},
     {"attention", "Models", "which tokens each head looks at, as a page for the browser", attention_command},
     {"plot", "Models", "training and validation loss of runs, here or as a page for the browser",

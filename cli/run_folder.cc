@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "cli/chat_model.h"
 #include "cli/folder_lock.h"
 #include "tril/containers/json.h"
 
@@ -51,7 +52,10 @@ void write_run_description(const TrainRun& run) {
 }
 
 void write_model(const TrainRun& run, const Parameters& parameters) {
-  save_model_folder(run.out, run.config, parameters, *run.tokenizer);
+  const std::string& name = run.options.chat_template;
+  ModelText text;
+  if (!name.empty()) text = model_text_of(ChatTemplate(name, *run.tokenizer), *run.tokenizer);
+  save_model_folder(run.out, run.config, parameters, *run.tokenizer, text);
 }
 
 void complete_run_folder(const TrainRun& run) {

@@ -13,6 +13,13 @@ namespace {
 std::atomic<int> requests = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
+constexpr int kMostInterrupts = 3;
+std::atomic<int> interrupt_count = 0;
+
+void on_interrupt(int) {
+  if (interrupt_count.fetch_add(1) + 1 >= kMostInterrupts) _exit(130);
+}
+
 void on_signal(int) {
   if (requests.fetch_add(1) > 0) _exit(130);
 }
@@ -35,5 +42,16 @@ void install_stop_signals() {
 }
 
 bool stop_requested() { return requests > 0; }
+
+void install_interrupt_count() {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;  // without SA_RESTART: a read that waits ends
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int interrupts() { return interrupt_count; }
+void clear_interrupts() { interrupt_count = 0; }
 
 }  // namespace tril::cli

@@ -10,22 +10,6 @@
 namespace tril::cli {
 namespace {
 
-// What stands for what in a separator: \n, \t, \\.
-std::string unescaped(const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
-    const size_t known = std::string_view("nrt\\").find(next);
-    if (next != '\0' && known != std::string_view::npos) {
-      out += "\n\r\t\\"[known];
-      ++i;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 std::vector<std::string> extensions_of(const std::string& list) {
   std::vector<std::string> out;
   for (size_t begin = 0; begin < list.size();) {

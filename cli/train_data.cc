@@ -5,6 +5,7 @@
 
 #include "cli/data_commands.h"
 #include "cli/format.h"
+#include "cli/train_conversations.h"
 #include "tril/base/error.h"
 #include "tril/containers/checksum.h"
 #include "tril/data/mixture.h"
@@ -189,6 +190,12 @@ std::vector<Group> find_groups(const TrainArguments& arguments, const SourceOpti
   return groups;
 }
 
+void set_facts(TrainRun& run) {
+  run.facts.vocabulary = run.options.from.empty() ? run.tokenizer->vocabulary() : run.config.vocabulary;
+  run.facts.train_tokens = run.corpus.train_size();
+  run.facts.validation_tokens = run.corpus.validation_size();
+}
+
 }  // namespace
 
 void read_data(const TrainArguments& arguments, TrainRun& run) {
@@ -203,6 +210,18 @@ void read_data(const TrainArguments& arguments, TrainRun& run) {
   }
   const SourceOptions options = arguments.reading.options();
   std::vector<Group> groups = find_groups(arguments, options, !weights.empty());
+  if (groups.size() == 1 && !groups.front().is_store && are_conversations(groups.front().files, options)) {
+    read_conversation_data(arguments, groups.front().files, options, run);
+    return set_facts(run);
+  }
+  for (const Group& group : groups)
+    check_use(group.is_store || weights.empty() || !are_conversations(group.files, options),
+              "--mix: {} holds conversations, which are not mixed with other text",
+              one_line(group.paths.front().string()));
+  check_use(
+      run.options.chat_template.empty(),
+      "--template {}: only conversations are written in one, and {} holds none (JSON lines with messages)",
+      run.options.chat_template, one_line(arguments.data.front()));
   const bool stores_alone = std::ranges::all_of(groups, &Group::is_store);
   // Who has a tokenizer comes first: the others' text is cut by it.
   for (Group& group : groups)
@@ -217,9 +236,7 @@ void read_data(const TrainArguments& arguments, TrainRun& run) {
   for (Group& group : groups) corpora.push_back(std::move(group.corpus));
   run.corpus = weights.empty() ? std::move(corpora.front()) : mix_corpora(std::move(corpora), weights);
   check_documents(run.options, run.corpus);
-  run.facts.vocabulary = run.options.from.empty() ? run.tokenizer->vocabulary() : run.config.vocabulary;
-  run.facts.train_tokens = run.corpus.train_size();
-  run.facts.validation_tokens = run.corpus.validation_size();
+  set_facts(run);
 }
 
 }  // namespace tril::cli

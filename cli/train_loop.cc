@@ -216,9 +216,9 @@ class Loop {
     const std::string which = final_ ? fmt::format(" of step {}, validation loss {:.4f} nats,", final_->step,
                                                    final_->best_save_loss)
                                      : "";
-    fmt::print("\ntrained {} steps in {}: loss {:.4f} nats{}\nthe model{} is in {}; let it write:\n  {}\n",
+    fmt::print("\ntrained {} steps in {}: loss {:.4f} nats{}\nthe model{} is in {}; let it {}:\n  {}\n",
                report.step, format_duration(log_->seconds()), report.loss, validation, which, out,
-               generate_line(arguments_, run_));
+               run_.corpus.conversations ? "answer" : "write", generate_line(arguments_, run_));
   }
 
   void print_event(const char* event, const Json& values) {

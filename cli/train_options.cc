@@ -8,6 +8,7 @@
 #include "cli/memory.h"
 #include "cli/near_name.h"
 #include "tril/base/parallel.h"
+#include "tril/text/chat_template_table.h"
 #include "tril/train/defaults.h"
 
 namespace tril::cli {
@@ -111,6 +112,9 @@ std::vector<Field> make_fields() {
       {"mix", kText, "LIST",
        "a weight for each FILE, such as 0.7,0.3: rows are read in these proportions (all text is one)",
        &O::mix},
+      {"template", kText, "NAME",
+       "how conversations are written: " + chat_template_names() + " (as the model of --from)",
+       &O::chat_template},
       {"steps", kLength, "N", "optimizer steps", &O::steps, 1, 1e12},
       {"batch", kLength, "N", "windows of text in a micro-batch", &O::batch, 1, kMany},
       {"accumulate", kLength, "N", "micro-batches in a step (1)", &O::accumulate, 1, 1 << 20},
@@ -254,6 +258,7 @@ constexpr const char* kExamples =
     "  tril train book.txt --layers 4 --heads 4 --channels 128 --context 64 --steps 2000\n"
     "  tril train book.txt --config run.toml --learning-rate 1e-3\n"
     "  tril train more.txt --from runs/book      a new run from that model's weights\n"
+    "  tril train chat.jsonl --from runs/book    the same on conversations: it learns to answer\n"
     "  tril train texts/ --arch llama --kv-heads 2 --window 256 --document-mask\n"
     "The same command again goes on where an unfinished run stopped.";
 

@@ -37,7 +37,7 @@ struct Field {
   std::string name;  // "learning-rate"
   std::string_view group;
   std::string_view value;  // as --help shows it
-  std::string_view help;
+  std::string help;
   std::variant<Of<std::string>, Of<int64_t>, Of<uint64_t>, Of<float>, Of<double>, Of<bool>> member;
   double least = 0, most = 0;
   std::vector<std::string> words = {};  // the only values, for text

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/format.h"
+#include "cli/train_conversations.h"
 #include "tril/kernels/machine.h"
 #include "tril/kernels/matmul.h"
 
@@ -66,6 +67,14 @@ Json plan_json(const TrainArguments& arguments, const TrainRun& run, const Plan&
     line["train_tokens"] = run.corpus.train_size();
     line["validation_tokens"] = run.corpus.validation_size();
     line["tokenizer"] = run.tokenizer->kind_name();
+    if (const ConversationCorpus* c = run.corpus.conversations.get())
+      line["conversations"] = {{"template", c->template_name},
+                               {"train_learned_tokens", c->train.learned_tokens},
+                               {"validation_learned_tokens", c->validation.learned_tokens},
+                               {"train_rows", c->train_rows->count()},
+                               {"cut", c->cut},
+                               {"cut_tokens", c->cut_tokens},
+                               {"left_out", c->unanswered}};
   }
   for (const SourceShare& share : source_shares(run, plan))
     line["mixture"].push_back({{"part", share.part}, {"passes", share.passes}});
@@ -109,6 +118,7 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
          fmt::format("{} document{}, {}; {} tokens to train on, {} to validate{}", corpus.documents,
                      plural(corpus.documents), bytes(corpus.train_bytes + corpus.validation_bytes),
                      format_count(corpus.train_size()), format_count(corpus.validation_size()), skipped));
+    if (corpus.conversations) text += conversation_lines(run);
     line("tokenizer", fmt::format("{}, {} ids", run.tokenizer->kind_name(), format_count(c.vocabulary)));
   } else {
     line("data", fmt::format("no text: a vocabulary of {} is assumed", format_count(c.vocabulary)));
@@ -124,8 +134,10 @@ std::string plan_text(const TrainArguments& arguments, const TrainRun& run, cons
                    o.ema > 0 ? fmt::format("averages {}, ", bytes(plan.memory.averages)) : "",
                    bytes(plan.memory.activations), bytes(plan.memory.scratch),
                    run.has_text ? " and text" : "", bytes(run.process_bytes)));
-  const double passes = static_cast<double>(o.steps) * static_cast<double>(plan.step_tokens) /
-                        static_cast<double>(corpus.train_size());
+  const double tokens = corpus.conversations
+                            ? static_cast<double>(corpus.conversations->train_rows->count() * o.context)
+                            : static_cast<double>(corpus.train_size());
+  const double passes = static_cast<double>(o.steps) * static_cast<double>(plan.step_tokens) / tokens;
   line("training",
        fmt::format("{} steps of {} tokens{}, learning rate {}{}; about {}", format_count(o.steps),
                    format_count(plan.step_tokens),
@@ -166,6 +178,8 @@ void print_plan(const TrainArguments& arguments, const TrainRun& run) {
 }
 
 std::string generate_line(const TrainArguments& arguments, const TrainRun& run) {
+  if (run.corpus.conversations)
+    return fmt::format("{} chat {}", shell_quote(arguments.program), shell_quote(run.out.string()));
   return fmt::format("{} generate {} --prompt {}", shell_quote(arguments.program),
                      shell_quote(run.out.string()),
                      run.first_word.empty() ? "''" : "\"" + run.first_word + "\"");

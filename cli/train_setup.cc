@@ -181,6 +181,7 @@ void measure(const TrainArguments& arguments, TrainRun& run, Executor& executor)
   run.facts.gflops = run.machine.matmul_gflops;
   run.facts.threads = executor.threads();
   run.facts.total_tokens = arguments.tokens;
+  if (arguments.tokens == 0 && arguments.hours == 0) run.facts.total_tokens = run.least_tokens;
   if (arguments.hours > 0) run.facts.seconds = 3600 * arguments.hours;
   if (arguments.memory > 0)
     run.facts.memory = std::max<int64_t>(static_cast<int64_t>(asked_memory(arguments.memory).bytes), 1);

@@ -33,6 +33,8 @@ struct TrainRun {
   SizeLimit limit = SizeLimit::kGiven;
   int64_t process_bytes = 0;         // of this process before the trainer exists
   std::string first_word;            // of the text, to show a command that generates
+  std::string chat_template;         // of conversations: which one, and why
+  int64_t least_tokens = 0;          // of conversations: the length of the run if nobody gave one
   std::string text_crc32;            // of all text, document after document, in hexadecimal
   std::string identity;              // JSON: how this run is made; kept in checkpoints and as run.json
   std::optional<Path> checkpoint;    // to resume from

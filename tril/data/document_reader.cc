@@ -307,6 +307,8 @@ bool DocumentReader::next_line(DocumentPiece& piece) {
       problem = kUtf16Advice;
     else if (const auto fault = stream.is_utf16() ? first_invalid_utf8(line) : std::nullopt)
       problem = utf16_problem(stream.utf16_offset(*fault));
+    else if (!blank && options_.whole_lines)
+      piece.text.assign(line);
     else if (!blank)
       problem = read_json_field(line, options_.field, piece.text);
     if (!blank && problem.empty()) {

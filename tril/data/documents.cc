@@ -97,12 +97,14 @@ int64_t total_bytes(const std::vector<std::string_view>& pieces) {
 }  // namespace
 
 int64_t Corpus::train_size() const {
+  if (conversations) return std::ssize(conversations->train.tokens);
   int64_t size = train_tokens().size();
   for (const Corpus& source : sources) size += source.train_size();
   return size;
 }
 
 int64_t Corpus::validation_size() const {
+  if (conversations) return std::ssize(conversations->validation.tokens);
   int64_t size = validation_tokens().size();
   for (const Corpus& source : sources) size += source.validation_size();
   return size;
@@ -222,6 +224,16 @@ Corpus mix_corpora(std::vector<Corpus> corpora, std::vector<int64_t> weights) {
   out.sources = std::move(corpora);
   out.weights = std::move(weights);
   return out;
+}
+
+Corpus conversation_corpus(std::shared_ptr<const ConversationCorpus> conversations) {
+  Corpus corpus;
+  corpus.train_bytes = conversations->train.learned_bytes;
+  corpus.validation_bytes = conversations->validation.learned_bytes;
+  corpus.documents = conversations->train.count() + conversations->validation.count();
+  corpus.fingerprint = conversations->fingerprint;
+  corpus.conversations = std::move(conversations);
+  return corpus;
 }
 
 Corpus open_corpus(std::shared_ptr<const TokenStore> store, int64_t context) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tril/data/packing.h"
 #include "tril/data/sources.h"
 #include "tril/data/token_store.h"
 #include "tril/text/tokenizer.h"
@@ -22,13 +23,14 @@ struct Document {
 std::vector<Document> read_documents(const std::vector<Path>& paths, int64_t* skipped_empty = nullptr,
                                      const SourceOptions& options = {}, int64_t* skipped_broken = nullptr);
 
-// The tokens of a run: in memory, those of a store, or a mixture of such.
+// The tokens of a run: in memory, those of a store, a mixture of such, or conversations.
 struct Corpus {
   std::vector<int32_t> train;  // empty with a store
   std::vector<int32_t> validation;
   std::shared_ptr<const TokenStore> store;
   std::vector<Corpus> sources;   // of a mixture, which has no tokens of its own
   std::vector<int64_t> weights;  // of the sources: rows of training are read in these proportions
+  std::shared_ptr<const ConversationCorpus> conversations;  // instead of all above
   int64_t train_bytes = 0;
   int64_t validation_bytes = 0;
   int64_t documents = 0;
@@ -40,7 +42,7 @@ struct Corpus {
   // The token by which a model that reads them knows that another document begins; -1: there is none.
   int32_t separator() const { return begin_of_text >= 0 ? begin_of_text : end_of_text; }
 
-  // Not of a mixture.
+  // Not of a mixture, and not of conversations.
   TokenView train_tokens() const { return store ? store->train.tokens() : TokenView(train); }
   TokenView validation_tokens() const { return store ? store->validation.tokens() : TokenView(validation); }
   // Tokens of all sources.
@@ -71,6 +73,8 @@ Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokeni
 // after another. The fingerprint is that of corpora and weights. Throws kUse unless each has a weight, and
 // the documents of all begin with the same token, or none.
 Corpus mix_corpora(std::vector<Corpus> corpora, std::vector<int64_t> weights);
+// Of conversations, whose bytes are those that are learned.
+Corpus conversation_corpus(std::shared_ptr<const ConversationCorpus> conversations);
 // Of a store, whose tokens stay where they are; its split is what it was built with.
 Corpus open_corpus(std::shared_ptr<const TokenStore> store, int64_t context);
 

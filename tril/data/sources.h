@@ -25,6 +25,7 @@ struct SourceOptions {
   // Of text files: a document ends where this stands; empty: a file is one document.
   std::string separator;
   std::string field = "text";  // of JSON lines; "a.b" is b within a
+  bool whole_lines = false;    // of JSON lines: the line itself, as it stands
   TextEncoding encoding = TextEncoding::kUtf8;
   // Names of files that folders are searched for, each ".cc" or the like, beside text, Markdown and JSON
   // lines.

@@ -93,6 +93,19 @@ void KeyValueCache::clear(int64_t sequence) {
   stored_.at(static_cast<size_t>(sequence)) = 0;
 }
 
+bool KeyValueCache::truncate(int64_t sequence, int64_t tokens) {
+  int64_t& length = lengths_.at(static_cast<size_t>(sequence));
+  int32_t& stored = stored_.at(static_cast<size_t>(sequence));
+  check_use(tokens >= 0 && tokens <= length, "key/value cache: {} of the {} tokens of sequence {}", tokens,
+            length, sequence);
+  const int64_t left = stored - (length - tokens),
+                seen = window_ > 0 ? std::min(window_ - 1, tokens) : tokens;
+  if (left < seen) return false;
+  length = tokens;
+  stored = static_cast<int32_t>(left);
+  return true;
+}
+
 void KeyValueCache::grow(Executor& executor, int64_t time, const int32_t* counts) {
   check_use(time >= 1 && time <= config_.largest_append,
             "key/value cache: {} new tokens at a time, but the largest append is {}", time,

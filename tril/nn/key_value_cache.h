@@ -45,6 +45,9 @@ class KeyValueCache {
   bool endless() const { return endless_; }
   void clear();                  // forgets all sequences
   void clear(int64_t sequence);  // forgets one
+  // Forgets all but the first `tokens` of one. False, and nothing is changed, if what the next token would
+  // see is no longer there: the window has moved on.
+  bool truncate(int64_t sequence, int64_t tokens);
 
   // For Transformer::append. Makes room for counts[b] new tokens of each sequence, the last ones of `time`
   // (null: all of them), and counts them in. Throws kUse, and changes nothing, if they do not fit.

@@ -71,6 +71,7 @@ void visit_options(Options& o, Visit&& visit) {
   visit("z-loss", o.z_loss);
   visit("sampling", o.sampling);
   visit("mix", o.mix);
+  visit("template", o.chat_template);
   visit("document-mask", o.document_mask);
   visit("val-fraction", o.val_fraction);
   visit("eval-every", o.eval_every);

@@ -47,6 +47,7 @@ struct TrainOptions {
   bool decay_all = false;           // weight decay on every parameter, as plain PyTorch AdamW does it
   std::string sampling = "random";  // of windows of text; or "epochs": each once before any comes again
   std::string mix;                  // weights of the sources, such as "0.7,0.3"; "": all their text is one
+  std::string chat_template;        // of conversations: "" as the model's own, or chosen
   bool document_mask = false;       // tokens see their own document alone, and its positions start at 0
   double val_fraction = 0.1;
   int64_t eval_every = 0, eval_batches = 0, save_every = 0, sample_every = 0;  // 0: chosen

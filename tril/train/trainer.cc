@@ -37,7 +37,7 @@ constexpr int64_t kDeadUnitsEvery = 20;  // steps
 
 void check_documents(const TrainOptions& options, const Corpus& corpus) {
   check_use(
-      !options.document_mask || corpus.separator() >= 0,
+      !options.document_mask || corpus.separator() >= 0 || corpus.conversations,
       "--document-mask: no end-of-text token separates documents in this text; give several files, and a "
       "tokenizer that has one");
 }
@@ -62,6 +62,15 @@ Trainer::Trainer(const TransformerConfig& config, const TrainOptions& options, c
   session_.context().seed = options_.seed;
   check_documents(options_, corpus_);
   const int32_t separator = options_.document_mask ? corpus_.separator() : -1;
+  if (corpus_.conversations) {
+    const ConversationCorpus& c = *corpus_.conversations;
+    packed_.emplace(*c.train_rows, options_.batch, options_.seed, sampling_of(options_.sampling));
+    check_use(c.train_rows->time() == config_.context,
+              "trainer: conversations in rows of {}, the context is {}", c.train_rows->time(),
+              config_.context);
+    if (c.validation_rows) packed_windows_.emplace(*c.validation_rows, options_.batch);
+    return;
+  }
   if (corpus_.train_size() > 0)
     sampler_.emplace(training_sources(corpus_), WindowOptions{.batch = options_.batch,
                                                               .time = config_.context,
@@ -79,14 +88,26 @@ double Trainer::accumulate(Batch batch, int64_t index, int64_t count, int64_t co
   return *session_.state().loss_sum;
 }
 
+const Batch& Trainer::training_batch(int64_t micro_batch) {
+  const SamplerPosition position{position_.rows + micro_batch * options_.batch};
+  return packed_ ? packed_->sample_at(position) : sampler_->sample_at(position);
+}
+
+int64_t Trainer::counted_targets() const {
+  int64_t counted = 0;
+  for (int64_t i = 0; i < options_.accumulate; ++i)
+    counted += packed_ ? packed_->counted_at({position_.rows + i * options_.batch})
+                       : options_.batch * config_.context;
+  return counted;
+}
+
 StepReport Trainer::step() {
-  check_use(sampler_.has_value(), "trainer: there are no training tokens");
+  check_use(sampler_.has_value() || packed_.has_value(), "trainer: there are no training tokens");
   const auto start = std::chrono::steady_clock::now();
   const int64_t count = options_.accumulate;
-  const int64_t counted = count * options_.batch * config_.context;
+  const int64_t counted = counted_targets();
   double loss_sum = 0;
-  for (int64_t i = 0; i < count; ++i)
-    loss_sum += accumulate(sampler_->sample_at({position_.rows + i * options_.batch}), i, count, counted);
+  for (int64_t i = 0; i < count; ++i) loss_sum += accumulate(training_batch(i), i, count, counted);
   StepReport report = finish_step(loss_sum, counted);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
@@ -175,22 +196,24 @@ double Trainer::evaluate_batch(const Batch& batch) {
 }
 
 Evaluation Trainer::evaluate() {
-  check_use(windows_.has_value(),
+  check_use(windows_.has_value() || packed_windows_.has_value(),
             "evaluation: there are no validation tokens; give a --val-fraction above 0");
-  const int64_t available = windows_->batches();
+  const int64_t available = packed_windows_ ? packed_windows_->batches() : windows_->batches();
   const int64_t asked = options_.eval_batches == 0 ? available : std::min(options_.eval_batches, available);
   const AveragedWeights averaged = averaged_weights();
   Evaluation out;
   double loss_sum = 0;
   for (int64_t i = 0; i < asked; ++i) {
-    const Batch& batch = windows_->get(i * available / asked);
+    const int64_t index = i * available / asked;
+    const Batch& batch = packed_windows_ ? packed_windows_->get(index) : windows_->get(index);
     loss_sum += evaluate_batch(batch);
     out.tokens += count_targets(batch);
   }
   out.loss_nats = loss_sum / static_cast<double>(out.tokens);
   // Bytes of the tokens that were looked at, by the average of all validation text.
-  const double bytes_per_token =
-      static_cast<double>(corpus_.validation_bytes) / static_cast<double>(corpus_.validation_size());
+  const int64_t tokens =
+      corpus_.conversations ? corpus_.conversations->validation.learned_tokens : corpus_.validation_size();
+  const double bytes_per_token = static_cast<double>(corpus_.validation_bytes) / static_cast<double>(tokens);
   if (bytes_per_token > 0) out.bits_per_byte = out.loss_nats / std::numbers::ln2 / bytes_per_token;
   validation_loss_ = out.loss_nats;
   watch_.validation(steps_done_, out.loss_nats);

@@ -88,6 +88,8 @@ class Trainer {
   static Memory plan_memory(const TransformerConfig& config, const TrainOptions& options, int threads);
 
  private:
+  const Batch& training_batch(int64_t micro_batch);
+  int64_t counted_targets() const;  // of the step that comes
   // One micro-batch of a step: its share of the gradients. Returns its sum of losses.
   double accumulate(Batch batch, int64_t index, int64_t count, int64_t counted);
   StepReport finish_step(double loss_sum, int64_t counted);
@@ -107,6 +109,8 @@ class Trainer {
   std::optional<WindowSampler> sampler_;  // none without training tokens
   std::optional<SequentialWindows> windows_;
   std::optional<float> fixed_rate_;
+  std::optional<PackedSampler> packed_;  // of conversations, in place of sampler_ and windows_
+  std::optional<PackedWindows> packed_windows_;
   int64_t steps_done_ = 0;
   SamplerPosition position_;
   Watch watch_;

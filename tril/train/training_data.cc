@@ -11,7 +11,12 @@ namespace {
 // How often each id occurs; of a store, as its file says.
 std::vector<uint64_t> token_counts(const Corpus& corpus, int64_t vocabulary) {
   std::vector<uint64_t> counts(static_cast<size_t>(vocabulary));
-  if (corpus.store) {
+  if (corpus.conversations) {
+    const Conversations& train = corpus.conversations->train;
+    for (size_t i = 0; i < train.tokens.size(); ++i)
+      if (train.learned[i] != 0 && train.tokens[i] < vocabulary)
+        ++counts[static_cast<size_t>(train.tokens[i])];
+  } else if (corpus.store) {
     const std::span<const uint64_t> stored = corpus.store->train.counts();
     std::copy_n(stored.begin(), std::min(stored.size(), counts.size()), counts.begin());
   } else {
