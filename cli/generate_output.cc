@@ -47,10 +47,11 @@ void GenerateOutput::end(Text& text) {
 
 // As text; a line of --- stands between two.
 void GenerateOutput::write(Text& text) {
+  if (json_) return;
   if (!started_ && !first_) put("---\n");
   first_ = false;
   started_ = true;
-  if (json_ || text.shown.empty()) return;
+  if (text.shown.empty()) return;
   text.last = text.shown.back();
   put(text.shown);
   text.shown.clear();

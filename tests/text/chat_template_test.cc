@@ -20,13 +20,6 @@ const Messages kTalk = {{"system", "Be kind."},
                         {"user", "Two?"},
                         {"assistant", "Four."}};
 
-int32_t id_of(const Tokenizer& tokenizer, std::string_view content) {
-  for (const SpecialToken& token : tokenizer.specials())
-    if (token.content == content) return token.id;
-  ADD_FAILURE() << "no token " << content;
-  return -1;
-}
-
 std::string shown(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
   return tokenizer.decode(tokens, Tokenizer::Controls::kShow);
 }
@@ -195,6 +188,10 @@ TEST(ChatTemplate, SpacesAreTrimmedWhereTheModelsDo) {
 TEST(ChatTemplate, AnswersBeginWhereTheModelBegins) {
   const Tokenizer tokenizer = chat_tokenizer({"<|im_start|>", "<|im_end|>"});
   const ChatTemplate chat("chatml", tokenizer);
+  // Here it would: a line break is another token where more follow.
+  const std::vector<int32_t> one = tokenizer.encode("assistant\n"),
+                             more = tokenizer.encode("assistant\n\n\nHello");
+  ASSERT_FALSE(std::equal(one.begin(), one.end(), more.begin()));
   for (const char* content : {"\n\nHello", " Hello", "", "ssistant"}) {
     const ChatTemplate::Prompt prompt = chat.prompt("x", true);
     const Messages talk = {{"user", "x"}, {"assistant", content}};

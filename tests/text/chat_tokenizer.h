@@ -15,7 +15,7 @@ inline Tokenizer chat_tokenizer(std::vector<std::string> specials) {
   SerialExecutor executor;
   const std::string text =
       "Hello there, how are you? I am well. What is two and two? Four. User: hi. Assistant: hello. "
-      "system user assistant model Hello Hello well well are are you you";
+      "system user assistant model Hello Hello well well are are you you\n\n\n\n\n\n\n\n";
   BpeRecipe recipe;
   recipe.vocabulary = 256 + 40 + static_cast<int64_t>(specials.size());
   recipe.specials = std::move(specials);

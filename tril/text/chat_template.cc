@@ -180,7 +180,7 @@ std::vector<ChatTemplate::Piece> ChatTemplate::prompt_pieces(std::string_view us
     out.push_back({table_.trims ? stripped(text) : text, false});
   };
   const auto put_system = [&] {
-    if (system.empty()) return;
+    if (system.empty() || !first) return;
     marker(table_.before_system), content(system), marker(table_.after_system);
   };
   marker(first ? table_.begin : table_.after_assistant);
