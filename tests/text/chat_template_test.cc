@@ -111,8 +111,10 @@ TEST(ChatTemplate, TextTokensAndWhatIsLearned) {
     const ChatTemplate::Encoded encoded = chat.encode(kTalk);
     EXPECT_EQ(shown(tokenizer, encoded.tokens), c.text);
     EXPECT_EQ(learned(tokenizer, encoded), c.learned);
-    // Cut at special tokens and before answers, each run is tokenized as a whole.
-    EXPECT_EQ(encoded.tokens, tokenizer.encode_with_specials(c.text));
+    // Cut at special tokens and before answers, each run is tokenized as a whole. In GPT-2's pattern llama3's
+    // two line breaks are one token before nothing, as a model sees them, and two before a letter.
+    const bool whole = encoded.tokens == tokenizer.encode_with_specials(c.text);
+    EXPECT_EQ(whole, c.name != std::string_view("llama3"));
     // What ends an answer ends it in the tokens too.
     ASSERT_EQ(chat.stop_ids().size(), 1u);
     int64_t ends = 0;
