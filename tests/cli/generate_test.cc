@@ -94,7 +94,9 @@ TEST_F(GenerateCommandTest, TogetherAsAlone) {
   const std::string shown = run(base).out;
   size_t at = 0;
   for (size_t i = 0; i < alone.size(); ++i) {
-    if (i > 0) EXPECT_EQ(shown.substr(at, 4), "---\n");
+    if (i > 0) {
+      EXPECT_EQ(shown.substr(at, 4), "---\n");
+    }
     std::string text = alone[i];
     text.erase(text.find('|'), 1);
     if (!text.ends_with('\n')) text += '\n';
