@@ -259,7 +259,7 @@ constexpr const char* kExamples =
     "  tril train book.txt --config run.toml --learning-rate 1e-3\n"
     "  tril train more.txt --from runs/book      a new run from that model's weights\n"
     "  tril train chat.jsonl --from runs/book    the same on conversations: it learns to answer\n"
-    "  tril train texts/ --arch llama --kv-heads 2 --window 256 --document-mask\n"
+    "  tril train texts/ --kv-heads 2 --window 256 --document-mask\n"
     "The same command again goes on where an unfinished run stopped.";
 
 struct Raw {

@@ -1,10 +1,12 @@
 #include "tril/base/huge_pages.h"
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace tril {
 
@@ -15,7 +17,9 @@ void* allocate_table(size_t bytes) {
   const size_t whole = (bytes + unit - 1) / unit * unit;
   void* const table = std::aligned_alloc(unit, whole);
   if (table == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
   if (unit == kHugePage) madvise(table, whole, MADV_HUGEPAGE);  // advice: without it pages are small
+#endif
   return table;
 }
 
