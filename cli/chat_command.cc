@@ -66,7 +66,10 @@ int chat_command(const Arguments& words) {
     clear_interrupts();
     const LineEditor::Got got = editor.read(text);
     clear_interrupts();
-    if (got == LineEditor::Got::kEnd) break;
+    if (got == LineEditor::Got::kEnd) {
+      if (editor.in_terminal()) std::puts("");
+      break;
+    }
     if (got == LineEditor::Got::kInterrupt) {
       if (interrupted || !editor.in_terminal()) break;
       interrupted = true;

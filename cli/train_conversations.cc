@@ -90,10 +90,10 @@ void read_conversation_data(const TrainArguments& arguments, const std::vector<S
 std::string conversation_lines(const TrainRun& run) {
   const ConversationCorpus& c = *run.corpus.conversations;
   std::string out =
-      fmt::format("{:<9} {} of {} tokens are learned: what the assistant says; {} rows of {}", "answers",
+      fmt::format("{:<9} {} of {} tokens are learned: what the assistant says; rows of {}: {}", "answers",
                   format_count(c.train.learned_tokens), format_count(std::ssize(c.train.tokens)),
-                  format_count(c.train_rows->count()), c.train_rows->time());
-  if (c.validation.count() == 0) out += fmt::format("; none to validate: {} conversations", c.train.count());
+                  c.train_rows->time(), format_count(c.train_rows->count()));
+  if (c.validation.count() == 0) out += "; none is for validation";
   if (c.cut > 0)
     out += fmt::format("; {} longer than the context, cut by {} tokens", format_count(c.cut),
                        format_count(c.cut_tokens));

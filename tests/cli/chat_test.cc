@@ -64,7 +64,7 @@ Result ChatTest::trained_;
 TEST_F(ChatTest, TheModelAnswersTheExampleAndStopsByItself) {
   ASSERT_EQ(trained_.code, 0) << trained_.err;
   for (const char* part :
-       {"template  plain (the model has none)", "are learned", "none to validate", "tril chat model"})
+       {"template  plain (the model has none)", "are learned", "none is for validation", "tril chat model"})
     EXPECT_NE(trained_.out.find(part), std::string::npos) << trained_.out;
   std::string err;
   const std::vector<Json> answers = chat("Hello\nAnd you?\n", {"--system", "Be kind."}, &err);

@@ -4,8 +4,8 @@
 usage: check_chat_templates.py path/to/tril
 
 For each template a small tokenizer with its tokens and one model of a few weights are made; transformers' AutoTokenizer opens
-the model's folder, and apply_chat_template must give the text and the ids of `tril data show --json`, and the text of what
-stands before an answer must be what the ids of an answer go on from.
+the model's folder, and apply_chat_template must give the text and the ids of `tril data show --json`, and with a generation
+prompt the ids before the last answer.
 """
 import json
 import subprocess
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer
 
 TOKENS = {
@@ -37,9 +37,17 @@ TALKS = [
 TEXT = "Hello there, how are you? I am well. Two lines and four. User: hi. Assistant: hello.\n\n" * 20
 
 
-def make_tokenizer(specials, path):
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def make_tokenizer(name, specials, path):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    # In GPT-2's pattern two line breaks are one token at the end of a prompt, and two before a letter: there
+    # transformers tokenizes a whole conversation otherwise than the prompt that a model goes on from.
+    if name == "llama3":
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+            pre_tokenizers.Split(Regex(LLAMA3), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(vocab_size=320, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
     tokenizer.train_from_iterator([TEXT], trainer)
@@ -52,7 +60,7 @@ def main(tril):
     for name, specials in TOKENS.items():
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
-            make_tokenizer(specials, folder / "tokenizer.json")
+            make_tokenizer(name, specials, folder / "tokenizer.json")
             lines = [{"messages": [{"role": r, "content": c} for r, c in talk]} for talk in TALKS]
             (folder / "chat.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
             subprocess.run([tril, "train", "chat.jsonl", "--tokenizer", "tokenizer.json", "--template", name, "--layers", "1",
@@ -70,8 +78,8 @@ def main(tril):
                 last = max(i for i, one in enumerate(shown["learned"]) if one)
                 while last > 0 and shown["learned"][last - 1]:
                     last -= 1
-                before = theirs.decode(shown["tokens"][:last], clean_up_tokenization_spaces=False)
-                for what, a, b in [("text", shown["text"], text), ("before the answer", before, asked)]:
+                before = theirs(asked, add_special_tokens=False)["input_ids"]
+                for what, a, b in [("text", shown["text"], text), ("before the answer", shown["tokens"][:last], before)]:
                     compared += 1
                     if a != b:
                         failures += 1
