@@ -50,6 +50,7 @@ TEST(GenerateBatch, EachTextIsWhatItIsAlone) {
       together[r].push_back(token);
       return true;
     });
+    EXPECT_NE(together[0], together[3]);  // of one prompt and two seeds
     for (size_t r = 0; r < all.size(); ++r) {
       std::vector<int32_t> alone;
       generate_batch(m.model, executor, {&all[r], 1}, options,

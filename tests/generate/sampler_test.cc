@@ -87,6 +87,8 @@ TEST(Sampler, PresenceAndFrequencyCountWhatWasWritten) {
   EXPECT_EQ(presence.next(logits), 1);
   EXPECT_EQ(presence.next(logits), 0);  // both were written: as before
   EXPECT_EQ(presence.next(logits), 0);  // and it does not add up
+  Sampler both({.temperature = 0, .repetition_penalty = 1.01f, .presence_penalty = 1}, prompt);
+  EXPECT_EQ(both.next(logits), 0);  // nor where the other penalty sees it
   Sampler frequency({.temperature = 0, .frequency_penalty = 0.5f}, prompt);
   std::vector<int32_t> drawn;
   for (int i = 0; i < 6; ++i) drawn.push_back(frequency.next(logits));
