@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/command.h"
@@ -41,6 +42,21 @@ void print_text(const Json& report) {
                checked["tokens"].get<int64_t>(), checked["relative_difference"].get<double>());
 }
 
+void check_difference(const LogitDifference& difference, const std::string& in, const std::string& out,
+                      const std::string& type) {
+  if (difference.relative <= difference.allowed) return;
+  if (!std::isfinite(difference.relative))
+    fail(ErrorKind::kNumerics,
+         "{}: its logits are not finite, so its weights are damaged; nothing was written (--no-verify does "
+         "not look)",
+         in);
+  fail(ErrorKind::kNumerics,
+       "{}: its logits differ from those of {} by {:.3g} of their spread, and {} explains {}; nothing was "
+       "written: "
+       "give a wider --type",
+       out, in, difference.relative, type, difference.allowed);
+}
+
 }  // namespace
 
 int convert_command(const Arguments& words) {
@@ -70,6 +86,10 @@ int convert_command(const Arguments& words) {
   std::error_code none;
   check_use(!std::filesystem::equivalent(in, out, none),
             "tril convert: {} is the model itself; give another OUT", out);
+  check_use(!std::filesystem::exists(out, none) ||
+                !std::filesystem::equivalent(
+                    in, Path(out).parent_path().empty() ? "." : Path(out).parent_path(), none),
+            "tril convert: {} is a file of the model itself; give another OUT", out);
   const ExportOptions options{.format = to.empty() ? model_format_of_path(out) : model_format_from_name(to),
                               .dtype = weight_type_from_name(type),
                               .replace = force};
@@ -82,23 +102,18 @@ int convert_command(const Arguments& words) {
     report["parameters"] = model.config.parameter_count();
     report["out"] = out;
     report["format"] = name_of(options.format);
-    report["model_type"] = export_model(model, out, options);
+    report["checked"] = nullptr;
+    report["model_type"] = export_model(model, out, options, [&](const Path& made) {
+      if (no_verify) return;
+      ThreadPool pool(static_cast<int>(threads));
+      const LogitDifference difference = compare_logits(in, made, options.dtype, pool);
+      check_difference(difference, in, out, type);
+      report["checked"] = {{"tokens", difference.tokens}, {"relative_difference", difference.relative}};
+    });
   }
   report["type"] = type;
   report["bytes"] = size_of(out);
   report["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  report["checked"] = nullptr;
-  if (!no_verify) {
-    ThreadPool pool(static_cast<int>(threads));
-    const LogitDifference difference = compare_logits(in, out, options.dtype, pool);
-    report["checked"] = {{"tokens", difference.tokens}, {"relative_difference", difference.relative}};
-    if (!(difference.relative <= difference.allowed))
-      fail(ErrorKind::kNumerics,
-           "{}: its logits differ from those of {} by {:.3g} of their spread, and {} explains {}; do not use "
-           "it, "
-           "or write a wider --type",
-           out, in, difference.relative, type, difference.allowed);
-  }
   if (json)
     std::puts(to_text(report).c_str());
   else

@@ -1,16 +1,33 @@
 #include "cli/start_model.h"
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "tril/containers/checksum.h"
 #include "tril/interop/config_json.h"
 
 namespace tril::cli {
 namespace {
 
-// The file that tells a model's weights from others'.
-Path weights_file(const Path& model) {
-  if (!std::filesystem::is_directory(model)) return model;
-  const Path whole = model / "model.safetensors";
-  return std::filesystem::exists(whole) ? whole : model / "model.safetensors.index.json";
+// The files of a model's weights.
+std::vector<Path> weights_files(const Path& model) {
+  if (!std::filesystem::is_directory(model)) return {model};
+  for (const char* name : {"model.safetensors", "pytorch_model.bin"})
+    if (std::filesystem::exists(model / name)) return {model / name};
+  std::vector<Path> shards;
+  for (const auto& entry : std::filesystem::directory_iterator(model))
+    if (entry.path().extension() == ".safetensors") shards.push_back(entry.path());
+  std::sort(shards.begin(), shards.end());
+  return shards;
+}
+
+// Tells a model's weights from others': the checksum of the file, or of the checksums of several.
+std::string checksum_of_weights(const Path& model) {
+  std::string all;
+  const std::vector<Path> files = weights_files(model);
+  for (const Path& file : files) all += fmt::format("{:08x}", crc32(MappedFile(file)));
+  return files.size() == 1 ? all : fmt::format("{:08x}", crc32(std::as_bytes(std::span(all))));
 }
 
 }  // namespace
@@ -43,7 +60,7 @@ void load_start_model(const TrainArguments& arguments, TrainRun& run) {
             conflicts);
   run.config = loaded.config;
   run.tokenizer = std::move(loaded.tokenizer);
-  run.start_weights_crc32 = fmt::format("{:08x}", crc32(MappedFile(weights_file(folder))));
+  run.start_weights_crc32 = checksum_of_weights(folder);
   run.start_model = std::make_unique<LoadedModel>(std::move(loaded));
 }
 

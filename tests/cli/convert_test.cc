@@ -83,9 +83,24 @@ TEST_F(Convert, RefusesWithAReason) {
   expect_use_error({"convert", "model"}, "usage");
   expect_use_error({"convert", "model", "model", "--force"}, "the model itself");
   EXPECT_FALSE(std::filesystem::exists(*directory_ / "x"));
-  EXPECT_FALSE(std::filesystem::exists(*directory_ / "x.tril-tmp"));
+  expect_use_error({"convert", "model", "model/config.json", "--to", "gguf", "--force"},
+                   "of the model itself");
+  for (const auto& entry : std::filesystem::directory_iterator(directory_->path()))
+    EXPECT_EQ(entry.path().string().find(".tril-tmp"), std::string::npos) << entry.path();
   ASSERT_EQ(run({"convert", "model", "twice.gguf"}).code, 0);
   EXPECT_EQ(run({"convert", "model", "twice.gguf", "--force", "--type", "f16"}).code, 0);
+  // A folder keeps what else is in it; a model that fails its check replaces nothing.
+  ASSERT_EQ(run({"convert", "model", "folder"}).code, 0);
+  write_file(*directory_ / "folder" / "notes.txt", "mine");
+  EXPECT_EQ(run({"convert", "model", "folder", "--force", "--type", "bf16"}).code, 0);
+  EXPECT_EQ(read_file(*directory_ / "folder" / "notes.txt"), "mine");
+  std::filesystem::copy(*directory_ / "model", *directory_ / "bad");
+  std::string weights = read_file(*directory_ / "bad" / "model.safetensors");
+  weights.replace(weights.size() - 4, 4, "\xff\xff\xff\x7f", 4);
+  write_file(*directory_ / "bad" / "model.safetensors", weights);
+  const std::string before = read_file(*directory_ / "twice.gguf");
+  EXPECT_NE(run({"convert", "bad", "twice.gguf", "--force"}).code, 0);
+  EXPECT_EQ(read_file(*directory_ / "twice.gguf"), before);
   write_file(*directory_ / "text.bin", "no model");
   const Result wrong = run({"convert", "text.bin", "y"});
   EXPECT_EQ(wrong.code, 2);

@@ -74,10 +74,12 @@ std::optional<std::vector<int64_t>> numbers(const PickleValue& value) {
 // that repeats elements would let a small file claim any size.
 bool lies_within(int64_t offset, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
                  int64_t available) {
-  int64_t elements = 1, last = offset;
+  int64_t elements = 1, last = offset,
+          room = 1;  // room: without the sizes of 0, which would hide an overflow
   for (size_t i = 0; i < sizes.size(); ++i) {
     int64_t extent = 0;
     if (__builtin_mul_overflow(elements, sizes[i], &elements)) return false;
+    if (__builtin_mul_overflow(room, std::max<int64_t>(sizes[i], 1), &room)) return false;
     if (sizes[i] == 0) continue;
     if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &extent) ||
         __builtin_add_overflow(last, extent, &last))

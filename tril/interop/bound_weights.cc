@@ -16,7 +16,9 @@ struct PartRows {
 
 // Are the rows of the array there as a product reads them, one behind the other?
 bool has_plain_rows(const ArrayPart& part, const StoredArray& array) {
-  return multiplies(array.dtype) && array.strides.empty() && !part.transposed;
+  const bool aligned =
+      array.dtype != DType::kF32 || reinterpret_cast<uintptr_t>(array.data) % alignof(float) == 0;
+  return aligned && multiplies(array.dtype) && array.strides.empty() && !part.transposed;
 }
 
 // The parts of a matrix of products, or none where they have no common type or are not whole rows.

@@ -1,5 +1,7 @@
 #include "tril/interop/export_model.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -25,32 +27,12 @@ const Tokenizer& require_tokenizer(const StoredModel& model, ModelFormat format)
   return *model.tokenizer;
 }
 
-// A folder appears whole under its name; one that is there is filled file by file.
-std::string export_folder(const StoredModel& model, const ReadRows& rows, Path out,
+std::string export_folder(const StoredModel& model, const ReadRows& rows, const Path& out,
                           const ExportOptions& options) {
-  if (!out.has_filename()) out = out.parent_path();  // "folder/"
   const FolderOptions folder{
       .kind = options.format == ModelFormat::kTril ? FolderKind::kTril : FolderKind::kHuggingFace,
       .dtype = options.dtype};
-  const auto write = [&](const Path& path) {
-    return write_model_folder(path, model.config, rows, model.tokenizer.get(), model.text, folder);
-  };
-  if (std::filesystem::exists(out)) {
-    std::string layout = write(out);
-    for (const char* other : {"chat_template.jinja", "model.safetensors.index.json"})
-      std::filesystem::remove(out / other);  // would be read instead of what was written, or in vain
-    return layout;
-  }
-  const Path temporary = out.string() + ".tril-tmp";
-  remove_tree(temporary);
-  try {
-    std::string layout = write(temporary);
-    rename_durably(temporary, out);
-    return layout;
-  } catch (...) {
-    remove_tree(temporary);
-    throw;
-  }
+  return write_model_folder(out, model.config, rows, model.tokenizer.get(), model.text, folder);
 }
 
 std::string export_torch(const StoredModel& model, const ReadRows& rows, const Path& out, DType dtype) {
@@ -71,6 +53,45 @@ std::string export_llama2_c(const StoredModel& model, const ReadRows& rows, cons
                                                  : Llama2CVersion::kV0,
                  model.config, rows, model.tokenizer.get());
   return "llama2.c";
+}
+
+bool is_llama2_c(ModelFormat format) {
+  return format == ModelFormat::kLlama2C || format == ModelFormat::kLlama2CV1;
+}
+
+std::string write_format(const StoredModel& model, const Path& out, const ExportOptions& options) {
+  const StoredWeights weights(model.arrays, model.layout);
+  const ReadRows rows = rows_of(weights, model.config);
+  switch (options.format) {
+    case ModelFormat::kGguf:
+      return write_gguf_model(out, model.config, rows, require_tokenizer(model, options.format), model.text,
+                              options.dtype);
+    case ModelFormat::kTorch:
+      return export_torch(model, rows, out, options.dtype);
+    case ModelFormat::kLlama2C:
+    case ModelFormat::kLlama2CV1:
+      return export_llama2_c(model, rows, out, options);
+    default:
+      return export_folder(model, rows, out, options);
+  }
+}
+
+// In place of what is there.
+void put(const Path& made, const Path& out) {
+  std::error_code error;
+  std::filesystem::rename(made, out, error);
+  check_data(!error, "{}: cannot be put there: {}; is the folder writable?", out.string(), error.message());
+}
+
+// The files of a model folder in place of those of another, which may have other files of its own.
+void replace_files(const Path& made, const Path& out, bool has_tokenizer) {
+  // These would be read instead of what was written, or in vain.
+  std::vector<const char*> others = {"chat_template.jinja", "model.safetensors.index.json"};
+  if (!has_tokenizer)
+    others.insert(others.end(), {"tokenizer.json", "tokenizer_config.json", "vocab.json", "tokenizer.bin"});
+  for (const char* other : others) std::filesystem::remove(out / other);
+  for (const auto& entry : std::filesystem::directory_iterator(made))
+    put(entry.path(), out / entry.path().filename());
 }
 
 std::vector<float> logits_of(const Path& path, std::vector<int32_t>& tokens, Executor& executor) {
@@ -133,18 +154,41 @@ DType weight_type_from_name(std::string_view name) {
   fail(ErrorKind::kUse, "the type '{}' is not known; use f32, f16, bf16, q8_0 or q4_0", name);
 }
 
-std::string export_model(const StoredModel& model, const Path& out, const ExportOptions& options) {
-  check_use(options.replace || !std::filesystem::exists(out),
-            "{} exists; give another name, or --force to replace it", out.string());
-  const StoredWeights weights(model.arrays, model.layout);
-  const ReadRows rows = rows_of(weights, model.config);
-  if (options.format == ModelFormat::kGguf)
-    return write_gguf_model(out, model.config, rows, require_tokenizer(model, options.format), model.text,
-                            options.dtype);
-  if (options.format == ModelFormat::kTorch) return export_torch(model, rows, out, options.dtype);
-  if (options.format == ModelFormat::kLlama2C || options.format == ModelFormat::kLlama2CV1)
-    return export_llama2_c(model, rows, out, options);
-  return export_folder(model, rows, out, options);
+std::string export_model(const StoredModel& model, const Path& path, const ExportOptions& options,
+                         const std::function<void(const Path&)>& accept) {
+  const Path out = path.has_filename() ? path : path.parent_path();  // "folder/"
+  const auto exists = [](const Path& file) { return std::filesystem::exists(file); };
+  check_use(options.replace || !exists(out), "{} exists; give another name, or --force to replace it",
+            out.string());
+  const Path tokenizer = llama2_c_tokenizer(out);
+  check_use(options.replace || !is_llama2_c(options.format) || !exists(tokenizer),
+            "{} is there already and may belong to another model; give a folder of its own, or --force",
+            tokenizer.string());
+  const bool folder = options.format == ModelFormat::kHuggingFace || options.format == ModelFormat::kTril;
+  check_use(!exists(out) || std::filesystem::is_directory(out) == folder,
+            "{} is a {}, and {} are {}; give another OUT", out.string(), folder ? "file" : "folder",
+            name_of(options.format), folder ? "folders" : "files");
+  // Written and looked at beside its place, where nothing is that anybody has.
+  const Path work = fmt::format("{}.tril-tmp-{}", out.string(), ::getpid());
+  make_directories(work);
+  try {
+    const Path made = work / out.filename();
+    std::string type = write_format(model, made, options);
+    if (accept) accept(made);
+    if (is_llama2_c(options.format) && exists(llama2_c_tokenizer(made)))
+      put(llama2_c_tokenizer(made), tokenizer);
+    if (folder && exists(out))
+      replace_files(made, out, model.tokenizer != nullptr);
+    else if (options.replace)
+      put(made, out);
+    else
+      rename_durably(made, out);
+    remove_tree(work);
+    return type;
+  } catch (...) {
+    remove_tree(work);
+    throw;
+  }
 }
 
 LogitDifference compare_logits(const Path& original, const Path& converted, DType dtype, Executor& executor) {

@@ -135,8 +135,8 @@ void StoredWeights::check(const TransformerConfig& config) const {
       if (!by_name_.contains(part.array)) continue;
       check_part(part, info);
       check_data(all_zero(*by_name_.find(part.array)->second),
-                 "{}: tensor {} is not zero, but config.json says the model has no such bias", arrays_.where,
-                 part.array);
+                 "{}: tensor {} is not zero, but its configuration says the model has no such bias",
+                 arrays_.where, part.array);
       known.insert(part.array);
     }
   });
@@ -149,7 +149,7 @@ void StoredWeights::check(const TransformerConfig& config) const {
       check_part(copy, head);
       check_data(
           same_values(*by_name_.find(copy.array)->second, *by_name_.find(table.array)->second),
-          "{}: {} and {} differ, but config.json says that they are tied; set \"tie_word_embeddings\": "
+          "{}: {} and {} differ, but its configuration says that they are tied; set \"tie_word_embeddings\": "
           "false",
           arrays_.where, copy.array, table.array);
       known.insert(copy.array);

@@ -51,8 +51,7 @@ Header read_header(std::span<const std::byte> file, const std::string& where) {
   }
   check_data(c.kv_heads > 0 && c.mlp_hidden > 0 && c.heads > 0 && c.channels % c.heads == 0,
              "{}: {} channels, {} hidden, {} heads, {} key/value heads; no sizes of a model of llama2.c: the "
-             "file is "
-             "damaged or another's",
+             "file is damaged or another's",
              where, c.channels, c.mlp_hidden, c.heads, c.kv_heads);
   try {
     c = c.resolved();

@@ -21,10 +21,11 @@ bool is_llama2_c_file(const Path& path);
 StoredModel open_llama2_c_model(const Path& path);
 
 enum class Llama2CVersion { kV0, kV1, kV2 };
-// Version 2 has groups of 64, or the largest power of two below that divides the channels, as its exporter
-// does; a group of zeros has the scale 0. `tokenizer`, if given, is written first, as tokenizer.bin beside
-// the file. Throws kUse with the reason for models and tokenizers that llama2.c cannot express exactly,
-// kNumerics for weights that are not finite in version 2.
+// Version 2 has groups of 64, or the largest power of two below that divides the rows of every matrix; a
+// group of zeros has the scale 0. `tokenizer`, if given, is written last, as tokenizer.bin beside the file.
+// Throws kUse with the reason for models and tokenizers that llama2.c cannot express exactly, kNumerics for
+// weights that are not finite in version 2.
+Path llama2_c_tokenizer(const Path& path);
 void write_llama2_c(const Path& path, Llama2CVersion version, const TransformerConfig& config,
                     const ReadRows& rows, const Tokenizer* tokenizer);
 

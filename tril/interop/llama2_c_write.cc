@@ -96,24 +96,23 @@ void write_angles(AtomicFile& file, const TransformerConfig& c) {
 
 }  // namespace
 
+Path llama2_c_tokenizer(const Path& path) { return path.parent_path() / "tokenizer.bin"; }
+
 void write_llama2_c(const Path& path, Llama2CVersion version, const TransformerConfig& config,
                     const ReadRows& rows, const Tokenizer* tokenizer) {
   const TransformerConfig c = config.resolved();
   check_expressible(c);
   check_use(tokenizer == nullptr || tokenizer->vocabulary() == c.vocabulary,
             "llama2.c wants as many tokens as the model has rows: the tokenizer has {}, the model {}; write "
-            "the model "
-            "without the tokenizer",
+            "the model without the tokenizer",
             tokenizer == nullptr ? 0 : tokenizer->vocabulary(), c.vocabulary);
   int64_t group = kGroup;
-  while (c.channels % group != 0) group /= 2;
+  while (c.channels % group != 0 || c.mlp_hidden % group != 0) group /= 2;
   std::map<std::string, StreamedArray, std::less<>> arrays;
   for (StreamedArray& array : arrays_to_write(llama_layout(c, /*interleaved=*/true), rows))
     arrays.emplace(without_wrappers(array.name), std::move(array));
   const int number = version == Llama2CVersion::kV0 ? 0 : version == Llama2CVersion::kV1 ? 1 : 2;
   const std::vector<Llama2CKind> kinds = llama2_c_kinds(c, number);
-  if (tokenizer != nullptr)
-    tokenizer->export_to(path.parent_path() / "tokenizer.bin", TokenizerFormat::kLlama2);
   AtomicFile file(path);
   file.write(header_of(c, version, group));
   for (const Llama2CKind& kind : kinds) {
@@ -129,6 +128,7 @@ void write_llama2_c(const Path& path, Llama2CVersion version, const TransformerC
   }
   if (number == 0 && c.tied_head) write_angles(file, c);
   file.commit();
+  if (tokenizer != nullptr) tokenizer->export_to(llama2_c_tokenizer(path), TokenizerFormat::kLlama2);
 }
 
 }  // namespace tril
