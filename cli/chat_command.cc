@@ -79,7 +79,7 @@ int chat_command(const Arguments& words) {
     interrupted = false;
     if (!session.line(text)) break;
   }
-  return 0;
+  return editor.in_terminal() ? 0 : session.failure();
 }
 
 }  // namespace tril::cli

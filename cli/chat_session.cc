@@ -54,6 +54,8 @@ bool ChatSession::line(const std::string& text) {
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kNumerics) throw;
+    if (failure_ == 0) failure_ = static_cast<int>(error.kind());
+    if (options_.json) std::printf("%s\n", to_text(Json{{"error", error.what()}}).c_str());
     note(error.what());
   }
   return true;
@@ -76,7 +78,10 @@ bool ChatSession::command(std::string_view word, const std::string& rest) {
     else
       note("nothing was asked yet");
   } else if (word == "/system") {
-    if (!rest.empty()) conversation_.set_system(rest);
+    if (!rest.empty()) {
+      tokenizer_.encode(rest);  // throws for what cannot be said, while the old text is still there
+      conversation_.set_system(rest);
+    }
     const std::string& now = conversation_.system();
     note(now.empty() ? "there is no system text" : "system: " + now);
   } else if (word == "/save" || word == "/load") {
@@ -122,7 +127,7 @@ void ChatSession::answer(std::string user) {
       const int32_t id = sampler.next(logits);
       written.push_back(id);
       if (std::ranges::find(o.stop_ids, id) != o.stop_ids.end()) {
-        finish = "stop";
+        finish = "stop_id";
         break;
       }
       show(stream.push(tokenizer_.token_bytes(id)));
@@ -172,6 +177,7 @@ void ChatSession::note(const std::string& text) const {
 }
 
 void ChatSession::save(const std::string& file) const {
+  check_use(conversation_.turns() > 0, "/save: nobody has answered yet");
   Json messages = Json::array();
   for (const ChatMessage& message : conversation_.messages())
     messages.push_back({{"role", message.role}, {"content", message.content}});

@@ -25,6 +25,7 @@ class ChatSession {
   bool line(const std::string& text);
   // Standard output is gone.
   bool output_gone() const { return output_gone_; }
+  int failure() const { return failure_; }  // the exit code of the first thing that went wrong, or 0
   void save(const std::string& file) const;
   void load(const std::string& file);
 
@@ -43,6 +44,7 @@ class ChatSession {
   Decoder decoder_;
   int64_t answers_ = 0, told_left_out_ = 0;
   bool output_gone_ = false, at_begin_ = true;
+  int failure_ = 0;
 };
 
 }  // namespace tril::cli

@@ -68,6 +68,11 @@ GenerateOptions SamplerArguments::options(const LoadedModel& model) const {
                  .no_repeat_ngram = no_repeat_ngram,
                  .seed = seed};
   for (const std::string& list : logit_bias) parse_biases(list, out.sampler.logit_bias);
+  // Rows of the model that stand for nothing in the tokenizer, as padded vocabularies have, are never
+  // written.
+  for (int64_t id = 0; id < model.config.vocabulary; ++id)
+    if (id >= model.tokenizer->vocabulary() || !model.tokenizer->is_defined(static_cast<int32_t>(id)))
+      out.sampler.logit_bias.push_back({static_cast<int32_t>(id), -std::numeric_limits<float>::infinity()});
   check_sampler(out.sampler, model.config.vocabulary);
   out.max_tokens = max_tokens;
   out.cache = cache == "bf16" ? DType::kBF16 : DType::kF32;

@@ -35,17 +35,18 @@ class ChatTest : public ::testing::Test {
     options.directory = directory_->path();
     return run_tril(arguments, options);
   }
-  // The JSON objects of the answers to these lines.
+  // The JSON objects of the answers to these lines; the exit code is that of the first fault.
   static std::vector<Json> chat(const std::string& input, const std::vector<std::string>& more = {},
-                                std::string* err = nullptr) {
+                                std::string* err = nullptr, int code = 0) {
     std::vector<std::string> arguments = {"chat", "model", "--json", "--temperature", "0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Result result = run(arguments, {.input = input});
-    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(result.code, code) << result.err;
     if (err != nullptr) *err = result.err;
     std::vector<Json> out;
     std::istringstream lines(result.out);
-    for (std::string line; std::getline(lines, line);) out.push_back(parse_json(line));
+    for (std::string line; std::getline(lines, line);)
+      if (const Json json = parse_json(line); !json.contains("error")) out.push_back(json);
     return out;
   }
   static void expect_error(const std::vector<std::string>& arguments, int code, std::string_view part) {
@@ -70,9 +71,9 @@ TEST_F(ChatTest, TheModelAnswersTheExampleAndStopsByItself) {
   const std::vector<Json> answers = chat("Hello\nAnd you?\n", {"--system", "Be kind."}, &err);
   ASSERT_EQ(answers.size(), 2u) << err;
   EXPECT_EQ(answers[0]["content"], "Hi there!");
-  EXPECT_EQ(answers[0]["finish"], "stop");
+  EXPECT_EQ(answers[0]["finish"], "stop_id");
   EXPECT_EQ(answers[1]["content"], "Fine, é.");
-  EXPECT_EQ(answers[1]["finish"], "stop");
+  EXPECT_EQ(answers[1]["finish"], "stop_id");
   EXPECT_NE(err.find("template plain (recognised in the model's own)"), std::string::npos) << err;
   // Read for the second: the end of the first answer, which was drawn and not read, and the new turn.
   EXPECT_EQ(answers[0]["prompt_tokens_read"], std::string("Be kind.\n\nUser: Hello\n\nAssistant:").size());
@@ -109,7 +110,7 @@ TEST_F(ChatTest, Commands) {
   EXPECT_EQ(answers[1]["content"], "Hi there!");
   EXPECT_EQ(answers[1]["prompt_tokens_read"], 1);  // a conversation that begins as the last one did
   answers =
-      chat("/load talk.json\n/undo\nAnd you?\n/load missing\n/load model/config.json\n/save\n", {}, &err);
+      chat("/load talk.json\n/undo\nAnd you?\n/load missing\n/load model/config.json\n/save\n", {}, &err, 2);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0]["content"], "Fine, é.");
   for (const char* part : {"missing", "no conversation", "/save: give a FILE"})
@@ -123,7 +124,7 @@ TEST_F(ChatTest, OldTurnsAreLeftOut) {
   ASSERT_EQ(answers.size(), 6u);
   EXPECT_GT(answers[5]["questions_left_out"].get<int>(), 0);
   EXPECT_NE(err.find("beyond the context"), std::string::npos) << err;
-  EXPECT_TRUE(chat(std::string(300, 'x') + "\n", {}, &err).empty());
+  EXPECT_TRUE(chat(std::string(300, 'x') + "\n", {}, &err, 1).empty());
   EXPECT_NE(err.find("the model sees 128"), std::string::npos) << err;
 }
 

@@ -111,6 +111,9 @@ TEST(Sampler, NoNgramComesTwice) {
   Sampler longer({.temperature = 0, .no_repeat_ngram = 3}, std::vector<int32_t>{0, 0, 0});
   EXPECT_EQ(longer.next(logits), 1);
   EXPECT_EQ(longer.next(logits), 0);
+  Sampler strange({.temperature = 0, .no_repeat_ngram = 1},
+                  std::vector<int32_t>{50000, -1});  // not of the model
+  EXPECT_EQ(strange.next(logits), 0);
 }
 
 TEST(Sampler, ASequenceIsItsDrawsOneByOne) {

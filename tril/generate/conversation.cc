@@ -21,14 +21,20 @@ std::vector<int32_t> Conversation::ask(std::string user, int64_t room) {
   check_use(!asked_, "conversation: the last question has no answer yet");
   turns_.push_back({std::move(user), {}, {}});
   asked_ = true;
-  for (int64_t first = first_; first < turns(); ++first) {
-    std::vector<int32_t> tokens = tokens_from(first);
-    if (std::ssize(tokens) + room <= context_) {
+  first_before_ = first_;
+  int64_t size = 0;
+  try {
+    for (int64_t first = first_; first < turns(); ++first) {
+      std::vector<int32_t> tokens = tokens_from(first);
+      size = std::ssize(tokens);
+      if (size + room > context_) continue;
       first_ = first;
       return tokens;
     }
+  } catch (...) {
+    give_up();  // a text that the tokenizer cannot say
+    throw;
   }
-  const auto size = std::ssize(tokens_from(turns() - 1));
   give_up();
   fail(ErrorKind::kUse,
        "the message has {} tokens with the system text, and an answer wants {} more: the model sees {}; "
@@ -50,15 +56,17 @@ void Conversation::answered(std::string_view text, std::span<const int32_t> toke
 }
 
 void Conversation::give_up() {
-  if (asked_) turns_.pop_back();
+  if (!asked_) return;
+  turns_.pop_back();
   asked_ = false;
-  first_ = std::min(first_, turns());
+  first_ = first_before_;
 }
 
 bool Conversation::undo(std::string* user) {
   if (turns_.empty()) return false;
   if (user != nullptr) *user = turns_.back().user;
   turns_.pop_back();
+  asked_ = false;
   first_ = 0;  // there may be room again
   return true;
 }

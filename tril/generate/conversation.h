@@ -50,7 +50,7 @@ class Conversation {
   int64_t context_;
   std::string system_;
   std::vector<Turn> turns_;
-  int64_t first_ = 0;
+  int64_t first_ = 0, first_before_ = 0;  // now, and before the last ask()
   bool asked_ = false;
 };
 

@@ -130,7 +130,8 @@ void Sampler::rule_out_repeated_ngrams() {
   const auto found = followers_.find(last_);
   if (options_.no_repeat_ngram == 0 || found == followers_.end()) return;
   std::vector<double> allowed = logits_;
-  for (const int32_t id : found->second) allowed[static_cast<size_t>(id)] = kOut;
+  for (const int32_t id : found->second)
+    if (static_cast<size_t>(id) < allowed.size()) allowed[static_cast<size_t>(id)] = kOut;
   if (std::ranges::any_of(allowed, is_allowed)) logits_.swap(allowed);
 }
 

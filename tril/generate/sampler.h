@@ -1,19 +1,18 @@
 // Sampling: which token comes next. From the model's logits l (V):
 //
 //   1  logit bias          l_i += bias_i; -inf rules a token out
-//   2  repetition penalty  of tokens in the prompt and in what was written: l_i / r where l_i > 0, else l_i
-//   r.
+//   2  repetition penalty  of tokens in the prompt and in what was written: divided by r where positive, else
+//                          multiplied.
 //                          Keskar et al. "CTRL" (2019), section 4.1; both signs as in Hugging Face's
 //   3  presence, frequency l_i -= presence + frequency * (times written), of tokens that were written; the
 //                          prompt does not count. OpenAI's API reference, "frequency and presence penalties"
 //   4  no repeated n-gram  a token is out that would end a run of n tokens that stands in the prompt or in
-//   what
-//                          was written. Paulus et al. (2017), section 2.5. Where that leaves none it does
-//                          nothing
+//                          what was written. Paulus et al. (2017), section 2.5. Where that leaves none it
+//                          does nothing
 //   5  temperature         p_i ~ exp(l_i / temperature); 0: the highest, the lowest id on ties
 //   6  top-k               the k most likely, the lower ids on ties
-//   7  top-p               of those the shortest run of the most likely whose share reaches top_p; at least
-//   one.
+//   7  top-p               of those the shortest run of the most likely whose share reaches top_p, one at
+//                          least.
 //                          Holtzman et al. "The curious case of neural text degeneration" (2020), section 3.1
 //   8  min-p               of those the ones at least min_p times as likely as the most likely.
 //                          Nguyen et al. "Turning up the heat" (2024), section 3
