@@ -48,6 +48,16 @@ Tokenizer make_tokenizer(TrainRun& run, const TrainArguments& arguments,
                         : Tokenizer::train_bpe(texts, run.options.vocab);
 }
 
+// Nine conversations of ten fit whole.
+int64_t context_for(const std::vector<SourceConversation>& conversations, const ChatTemplate& chat_template) {
+  std::vector<int64_t> lengths;
+  for (const SourceConversation& conversation : conversations)
+    lengths.push_back(std::ssize(chat_template.encode(conversation.messages).tokens));
+  const auto most = lengths.begin() + std::ssize(lengths) * 9 / 10;
+  std::nth_element(lengths.begin(), most, lengths.end());
+  return std::clamp<int64_t>(round_up(*most, 16), 32, 1024);
+}
+
 }  // namespace
 
 bool are_conversations(const std::vector<SourceFile>& files, const SourceOptions& options) {
@@ -78,8 +88,8 @@ void read_conversation_data(const TrainArguments& arguments, const std::vector<S
   o.chat_template = chosen.name;
   run.chat_template = describe(chosen, *run.tokenizer);
   if (!arguments.given.contains("sampling") && !run.checkpoint) o.sampling = "epochs";
-  choose_context(o, text_facts(documents));
   const ChatTemplate chat_template(chosen.name, *run.tokenizer);
+  if (o.context == 0) o.context = context_for(conversations, chat_template);
   run.corpus = conversation_corpus(
       pack_conversations(conversations, chat_template, *run.tokenizer, o.val_fraction, o.context));
   run.first_word = conversations.front().messages.front().content;

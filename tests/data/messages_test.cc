@@ -36,6 +36,10 @@ TEST(ReadMessages, EveryFormat) {
   EXPECT_EQ(read(R"({"instruction":"Q","input":"I","output":"A"})"), "u:Q\n\nI;a:A;");
   EXPECT_EQ(read(R"({"conversations":[{"from":"human","value":"Q"},{"from":"gpt","value":"A"}]})"),
             "u:Q;a:A;");
+  EXPECT_EQ(read(R"({"instruction":[],"input":"x","output":"y"})"), "! \"instruction\" is empty");
+  // Columns of other formats beside them, empty or not.
+  EXPECT_EQ(read(R"({"prompt":"Q","completion":"A","instruction":"I"})"), "u:Q;a:A;");
+  EXPECT_EQ(read(R"({"messages":null,"conversations":"","prompt":"Q","completion":"A"})"), "u:Q;a:A;");
   EXPECT_EQ(
       read(R"({"messages":[{"role":"user","content":[{"type":"text","text":"Q"},{"type":"text","text":"R"}]},
                                  {"role":"assistant","content":"é🌍"}]})"),

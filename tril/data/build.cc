@@ -151,8 +151,8 @@ class Build {
       tokenizer_.emplace(make_tokenizer(files_));
       tokenizer_->save(folder_ / "tokenizer.json");
     } else {
-      tokenizer_.emplace(Tokenizer::load(folder_ / "tokenizer.json"));
       result_.resumed = may_go_on_ = true;
+      tokenizer_.emplace(Tokenizer::load(folder_ / "tokenizer.json"));
     }
     o_.sources = options_for(*tokenizer_, std::move(o_.sources));
     start(saved);

@@ -78,15 +78,20 @@ std::string read_side(const Json& json, const char* key, const char* role, std::
 
 std::string read_any(const Json& json, std::vector<ChatMessage>& out) {
   if (json.is_array()) return read_list(json, "role", "content", out);
-  if (const Json* list = find(json, "messages")) return read_list(*list, "role", "content", out);
-  if (const Json* list = find(json, "conversations")) return read_list(*list, "from", "value", out);
-  const bool alpaca = json.contains("instruction");
+  const auto list = [&](const char* key) {
+    const Json* const found = find(json, key);
+    return found != nullptr && found->is_array() ? found : nullptr;
+  };
+  if (const Json* const messages = list("messages")) return read_list(*messages, "role", "content", out);
+  if (const Json* const turns = list("conversations")) return read_list(*turns, "from", "value", out);
+  const bool alpaca = json.contains("instruction") && json.contains("output");
   std::string problem = read_side(json, alpaca ? "instruction" : "prompt", "user", out);
   const Json* const input = alpaca ? find(json, "input") : nullptr;
   if (problem.empty() && input != nullptr && !input->is_null()) {
     std::string text;
     problem = read_content(input, text);
     if (!problem.empty()) return "\"input\" " + problem;
+    if (!text.empty() && out.empty()) return "\"instruction\" is empty";
     if (!text.empty()) out.back().content += "\n\n" + text;
   }
   if (problem.empty()) problem = read_side(json, alpaca ? "output" : "completion", "assistant", out);
@@ -94,9 +99,8 @@ std::string read_any(const Json& json, std::vector<ChatMessage>& out) {
 }
 
 constexpr const char* kFormats =
-    "it has no \"messages\", no \"conversations\", no \"prompt\" with \"completion\" and no \"instruction\" "
-    "with "
-    "\"output\"";
+    "it has no \"messages\", no \"conversations\", no \"prompt\" with \"completion\" and no "
+    "\"instruction\" with \"output\"";
 
 }  // namespace
 

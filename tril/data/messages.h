@@ -3,12 +3,11 @@
 //   {"messages": [{"role": "user", "content": "..."}, ...]}          roles system, user, assistant
 //   [{"role": ...}, ...]                                             the list alone
 //   {"prompt": "...", "completion": "..."}                           each text, or a list of messages
-//   {"instruction": "...", "input": "...", "output": "..."}          Alpaca's; the input may be missing or
-//   empty
+//   {"instruction": "...", "input": "...", "output": "..."}          Alpaca's; the input may be missing
 //   {"conversations": [{"from": "human", "value": "..."}, ...]}      ShareGPT's; human, gpt, system
 //
-// Formats as in TRL's documentation, "Dataset formats and types". A content may be a list of parts of type
-// text.
+// Formats as in TRL's documentation, "Dataset formats and types". A content may be a list of parts of
+// type text.
 #pragma once
 
 #include <string>

@@ -54,7 +54,7 @@ struct ConversationCorpus {
   Conversations train, validation;
   std::unique_ptr<PackedRows> train_rows, validation_rows;  // null: none
   int64_t cut = 0, cut_tokens = 0;  // conversations longer than the context, and what they lost
-  int64_t unanswered = 0;           // of them left out: nothing that is learned was left
+  int64_t unanswered = 0;           // conversations left out: nothing that is learned was left of them
   std::string template_name;
   std::string fingerprint;
 };

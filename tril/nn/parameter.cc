@@ -101,7 +101,13 @@ void Parameters::convert(DType dtype, Executor& executor) {
   allocate(dry);
   Arena arena(dry.peak());
   const std::vector<View> views = allocate(arena);
-  for (size_t i = 0; i < items_.size(); ++i) convert_rows(executor, items_[i].weight->value, views[i]);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    try {
+      convert_rows(executor, items_[i].weight->value, views[i]);
+    } catch (const Error& error) {
+      fail(error.kind(), "parameter {}: {}", items_[i].info.name, error.what());
+    }
+  }
   for (size_t i = 0; i < items_.size(); ++i) items_[i].weight->value = views[i];
   values_ = std::move(arena);
   allocated_.clear();
