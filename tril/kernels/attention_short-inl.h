@@ -52,6 +52,8 @@ template <int D>
 struct ShortVectors {
   Vector at[D];
 
+  HWY_INLINE ShortVectors() {}  // not implicit, which would be compiled for the wrong instruction set
+
   HWY_INLINE void clear() {
 #pragma GCC unroll 16
     for (int i = 0; i < D; ++i) at[i] = hn::Zero(Floats());
