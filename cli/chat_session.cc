@@ -9,7 +9,7 @@
 #include "tril/base/files.h"
 #include "tril/containers/json.h"
 #include "tril/data/messages.h"
-#include "tril/generate/text_stream.h"
+#include "tril/generate/text_streamer.h"
 
 namespace tril::cli {
 namespace {
@@ -106,7 +106,7 @@ void ChatSession::answer(std::string user) {
   SamplerOptions sampling = o.sampler;
   sampling.seed += static_cast<uint64_t>(answers_++);
   Sampler sampler(sampling, tokens);
-  TextStream stream(options_.stops);
+  TextStreamer stream(options_.stops);
   std::string text;
   std::vector<int32_t> written;
   const char* finish = "length";

@@ -9,7 +9,7 @@ GenerateOutput::GenerateOutput(const Tokenizer& tokenizer, std::vector<WrittenTe
                                bool first)
     : tokenizer_(tokenizer), json_(json), first_(first), log_probabilities_(log_probabilities) {
   for (WrittenText& text : texts) {
-    texts_.push_back({.about = std::move(text), .stream = TextStream(stops)});
+    texts_.push_back({.about = std::move(text), .stream = TextStreamer(stops)});
     if (!json_) texts_.back().shown = texts_.back().about.prompt;
   }
   if (!texts_.empty()) write(texts_.front());

@@ -9,7 +9,7 @@
 
 #include "tril/containers/json.h"
 #include "tril/generate/generate.h"
-#include "tril/generate/text_stream.h"
+#include "tril/generate/text_streamer.h"
 #include "tril/text/tokenizer.h"
 
 namespace tril::cli {
@@ -35,7 +35,7 @@ class GenerateOutput {
  private:
   struct Text {
     WrittenText about;
-    TextStream stream;
+    TextStreamer stream;
     std::string shown;  // not yet written (as text), or all of it (JSON)
     bool ended = false;
     std::string finish = "length";

@@ -5,7 +5,7 @@
 #include "cli/format.h"
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
-#include "tril/generate/text_stream.h"
+#include "tril/generate/text_streamer.h"
 
 namespace tril::cli {
 namespace {
@@ -87,7 +87,7 @@ GenerateOptions SamplerArguments::options(const LoadedModel& model) const {
 std::vector<std::string> SamplerArguments::stop_strings() const {
   std::vector<std::string> out;
   for (const std::string& text : stop) out.push_back(unescaped(text));
-  TextStream{out};  // throws for those that cannot be
+  TextStreamer{out};  // throws for those that cannot be
   return out;
 }
 

@@ -160,12 +160,12 @@ class Build {
 
   // What is read runs a batch ahead of what is encoded and written.
   void go() {
-    std::vector<Work> current = batches_->next();
+    std::vector<EncodingWork> current = batches_->next();
     auto saved_at = std::chrono::steady_clock::now();
     while (!current.empty()) {
       const BatchState after = batches_->state();
       const std::vector<DocumentHash::Value> hashes = batches_->take_hashes();
-      std::vector<Work> next = encode_and_read(current);
+      std::vector<EncodingWork> next = encode_and_read(current);
       write(current, hashes);
       const bool stop = !go_on_(progress(after));
       const std::chrono::duration<double> since = std::chrono::steady_clock::now() - saved_at;
@@ -244,7 +244,7 @@ class Build {
   }
 
   // Encodes the works and reads those that follow. Tasks are cut by size, never by threads.
-  std::vector<Work> encode_and_read(std::vector<Work>& works) {
+  std::vector<EncodingWork> encode_and_read(std::vector<EncodingWork>& works) {
     std::vector<size_t> begins = {0};
     int64_t bytes = 0;
     for (size_t i = 0; i < works.size(); ++i) {
@@ -254,7 +254,7 @@ class Build {
       bytes = 0;
     }
     begins.push_back(works.size());
-    std::vector<Work> next;
+    std::vector<EncodingWork> next;
     executor_.run(std::ssize(begins), [&](int64_t task, int) {
       if (task == 0) {
         next = batches_->next();
@@ -267,8 +267,8 @@ class Build {
     return next;
   }
 
-  void write(const std::vector<Work>& works, const std::vector<DocumentHash::Value>& hashes) {
-    for (const Work& work : works) {
+  void write(const std::vector<EncodingWork>& works, const std::vector<DocumentHash::Value>& hashes) {
+    for (const EncodingWork& work : works) {
       TokenFileWriter& writer = *writers_[work.side];
       writer.append(work.tokens);
       const int64_t bytes = text_bytes_of(work);
@@ -287,7 +287,7 @@ class Build {
     if (hashes_) hashes_->write(std::as_bytes(std::span(hashes)));
   }
 
-  int64_t text_bytes_of(const Work& work) const {
+  int64_t text_bytes_of(const EncodingWork& work) const {
     if (!work.is_tokens) return std::ssize(work.text);
     int64_t bytes = 0;
     for (const int32_t id : work.tokens) bytes += std::ssize(tokenizer_->token_bytes(id));

@@ -25,8 +25,8 @@ int64_t cut_of(int64_t size, double validation_fraction) {
   return static_cast<int64_t>(static_cast<double>(size) * (1.0 - validation_fraction));
 }
 
-Work work_of(DocumentPiece piece, Side side) {
-  Work work;
+EncodingWork work_of(DocumentPiece piece, Side side) {
+  EncodingWork work;
   work.text = std::move(piece.text);
   work.tokens = std::move(piece.tokens);
   work.is_tokens = piece.is_tokens;
@@ -57,7 +57,7 @@ bool HashSet::insert(DocumentHash::Value hash) {
   return true;
 }
 
-void encode_work(Work& work, const Tokenizer& tokenizer, const DocumentReader& reader) {
+void encode_work(EncodingWork& work, const Tokenizer& tokenizer, const DocumentReader& reader) {
   if (!work.is_tokens) {
     try {
       work.tokens = tokenizer.encode(work.text);
@@ -121,8 +121,8 @@ Batches::Batches(std::vector<SourceFile> files, const BuildOptions& options, Spl
       state_(from),
       seen_(std::move(seen)) {}
 
-std::vector<Work> Batches::next() {
-  std::vector<Work> out;
+std::vector<EncodingWork> Batches::next() {
+  std::vector<EncodingWork> out;
   DocumentPiece piece;
   for (int64_t bytes = 0; (bytes < kBatchBytes || out.empty()) && reader_.next(piece);) {
     bytes += std::ssize(content_of(piece)) + 64;
@@ -158,7 +158,7 @@ bool Batches::is_duplicate(const DocumentPiece& piece) {
   return false;
 }
 
-void Batches::add(DocumentPiece piece, std::vector<Work>& out) {
+void Batches::add(DocumentPiece piece, std::vector<EncodingWork>& out) {
   const bool duplicate = is_duplicate(piece);
   if (piece.first && piece.last && (duplicate || piece.broken)) return;
   const bool first = piece.first, last = piece.last, drops = duplicate || piece.broken;
@@ -169,7 +169,7 @@ void Batches::add(DocumentPiece piece, std::vector<Work>& out) {
 }
 
 // Documents that are left out are known here before.
-void Batches::add_by_ends(DocumentPiece piece, std::vector<Work>& out) {
+void Batches::add_by_ends(DocumentPiece piece, std::vector<EncodingWork>& out) {
   const auto index = static_cast<size_t>(state_.documents - 1);
   const int64_t size = index < plan_.sizes.size() ? plan_.sizes[index] : -1;
   is_duplicate(piece);

@@ -32,7 +32,7 @@ SplitPlan plan_split(const std::vector<SourceFile>& files, const BuildOptions& o
 
 enum Side { kTrainSide = 0, kValidationSide = 1 };
 
-struct Work {
+struct EncodingWork {
   std::string text;
   std::vector<int32_t> tokens;  // of the text, when it is encoded
   bool is_tokens = false;
@@ -45,7 +45,7 @@ struct Work {
 
 // The text's tokens, unless it is tokens; with begin-of-text before those of a document, where the tokenizer
 // has it and they do not begin with it. Errors begin with the name of the document. For several threads.
-void encode_work(Work& work, const Tokenizer& tokenizer, const DocumentReader& reader);
+void encode_work(EncodingWork& work, const Tokenizer& tokenizer, const DocumentReader& reader);
 
 // Where the serial half stands between two batches.
 struct BatchState {
@@ -63,14 +63,14 @@ class Batches {
           HashSet seen);
 
   // The next works, of some MB together; none at the end.
-  std::vector<Work> next();
+  std::vector<EncodingWork> next();
   const BatchState& state() const { return state_; }
   std::vector<DocumentHash::Value> take_hashes() { return std::exchange(new_hashes_, {}); }
   DocumentReader& reader() { return reader_; }
 
  private:
-  void add(DocumentPiece piece, std::vector<Work>& out);
-  void add_by_ends(DocumentPiece piece, std::vector<Work>& out);
+  void add(DocumentPiece piece, std::vector<EncodingWork>& out);
+  void add_by_ends(DocumentPiece piece, std::vector<EncodingWork>& out);
   bool is_duplicate(const DocumentPiece& piece);
 
   BuildOptions options_;

@@ -176,8 +176,8 @@ Corpus read_corpus(const std::vector<SourceFile>& files, const Tokenizer& tokeni
   corpus.begin_of_text = tokenizer.begin_of_text();
   Batches batches(files, build, plan, {}, {});
   int64_t bytes[2] = {}, open_tokens = 0, documents[2] = {};
-  for (std::vector<Work> works = batches.next(); !works.empty(); works = batches.next()) {
-    for (Work& work : works) {
+  for (std::vector<EncodingWork> works = batches.next(); !works.empty(); works = batches.next()) {
+    for (EncodingWork& work : works) {
       std::vector<int32_t>& side = work.side == kTrainSide ? corpus.train : corpus.validation;
       encode_work(work, tokenizer, batches.reader());
       side.insert(side.end(), work.tokens.begin(), work.tokens.end());

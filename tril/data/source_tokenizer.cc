@@ -32,9 +32,9 @@ Tokenizer train_bpe_on(const std::vector<SourceFile>& files, const SourceOptions
   Batches batches(files, build, plan_split(files, build), {}, {});
   return Tokenizer::train_bpe({.vocabulary = vocabulary}, executor, [&](BpeTrainer& trainer) {
     for (int64_t bytes = 0; bytes < most_bytes;) {
-      const std::vector<Work> works = batches.next();
+      const std::vector<EncodingWork> works = batches.next();
       if (works.empty()) return;
-      for (const Work& work : works) {
+      for (const EncodingWork& work : works) {
         if (work.side != kTrainSide) continue;
         bytes += std::ssize(work.text);
         trainer.add(work.text);

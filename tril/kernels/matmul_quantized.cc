@@ -71,7 +71,7 @@ class DotTiles {
   static constexpr int64_t kStep = kColumns * Blocks::kBytes;
 
  public:
-  HWY_INLINE DotTiles(const Product& p, const BlockRows& x) : p_(p), x_(x), stride_(p.stored.stride) {}
+  HWY_INLINE DotTiles(const Product& p, const QuantizedRows& x) : p_(p), x_(x), stride_(p.stored.stride) {}
 
   // Columns [begin, end) of C, a whole number of tiles.
   HWY_INLINE void run(int64_t begin, int64_t end) {
@@ -168,7 +168,7 @@ class DotTiles {
   }
 
   const Product& p_;
-  const BlockRows& x_;
+  const QuantizedRows& x_;
   const int64_t stride_;
   HWY_ALIGN float scales_[kRows][kColumns][kGroup];
   // Behind the last block of a row there are those of another or zeros, which meet zeros of x.
@@ -176,7 +176,7 @@ class DotTiles {
 };
 
 template <DType kType, int kRows>
-void columns_of(const Product& p, const BlockRows& x, int64_t begin, int64_t end) {
+void columns_of(const Product& p, const QuantizedRows& x, int64_t begin, int64_t end) {
   constexpr int kColumns = 4;
   const int64_t whole = begin + (end - begin) / kColumns * kColumns;
   DotTiles<kType, kRows, kColumns>(p, x).run(begin, whole);
@@ -184,7 +184,7 @@ void columns_of(const Product& p, const BlockRows& x, int64_t begin, int64_t end
 }
 
 template <DType kType>
-void rows_of(const Product& p, const BlockRows& x, int64_t begin, int64_t end) {
+void rows_of(const Product& p, const QuantizedRows& x, int64_t begin, int64_t end) {
   static_assert(kFewQuantizedRows == 4);
   if (p.m == 1) columns_of<kType, 1>(p, x, begin, end);
   if (p.m == 2) columns_of<kType, 2>(p, x, begin, end);
@@ -192,7 +192,7 @@ void rows_of(const Product& p, const BlockRows& x, int64_t begin, int64_t end) {
   if (p.m == 4) columns_of<kType, 4>(p, x, begin, end);
 }
 
-void quantized_columns(const Product& p, const BlockRows& x, int64_t begin, int64_t end) {
+void quantized_columns(const Product& p, const QuantizedRows& x, int64_t begin, int64_t end) {
   if (p.stored.dtype == DType::kQ8_0) rows_of<DType::kQ8_0>(p, x, begin, end);
   if (p.stored.dtype == DType::kQ4_0) rows_of<DType::kQ4_0>(p, x, begin, end);
   if (p.stored.dtype == DType::kQ4_1) rows_of<DType::kQ4_1>(p, x, begin, end);
@@ -213,7 +213,7 @@ namespace {
 // Vectors of scales are loaded whole: those beyond the last block are 0.
 int64_t padded_blocks(int64_t k) { return round_up(k / kBlockElements, 16); }
 
-BlockRows rows_in(float* workspace, int64_t m, int64_t k) {
+QuantizedRows rows_in(float* workspace, int64_t m, int64_t k) {
   const int64_t padded = padded_blocks(k);
   float* const sums = workspace + m * padded;
   return {.blocks = k / kBlockElements,
@@ -235,7 +235,7 @@ int64_t quantized_rows_workspace(int64_t m, int64_t k) {
 }
 
 void matmul_quantized(Executor& executor, const Product& p, float* workspace, Epilogue epilogue) {
-  const BlockRows x = rows_in(workspace, p.m, p.k);
+  const QuantizedRows x = rows_in(workspace, p.m, p.k);
   executor.run(1, [&](int64_t, int) {
     std::fill(x.scales, x.sums + p.m * x.padded, 0.0f);
     for (int64_t i = 0; i < p.m; ++i) {

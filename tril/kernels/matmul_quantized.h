@@ -19,7 +19,7 @@ constexpr float kLargestNumber = 32767, kLargestOfNibbles = 1927;
 constexpr int64_t kFewQuantizedRows = 4;
 
 // x (m, k) in blocks.
-struct BlockRows {
+struct QuantizedRows {
   int64_t blocks;    // in a row
   int64_t padded;    // rows of scales and sums are longer, with zeros
   int16_t* numbers;  // (m, k)

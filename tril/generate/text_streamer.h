@@ -1,5 +1,5 @@
-// TextStream: from the bytes of tokens to text that may be shown: whole characters, and nothing that may turn
-// out to be the begin of a stop string.
+// TextStreamer: from the bytes of tokens to text that may be shown: whole characters, and nothing that may
+// turn out to be the begin of a stop string.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace tril {
 
-class TextStream {
+class TextStreamer {
  public:
   // Text ends before the first of these, wherever the borders of tokens lie. Throws kUse for an empty one and
   // for one that is no valid UTF-8.
-  explicit TextStream(std::vector<std::string> stop_strings = {});
+  explicit TextStreamer(std::vector<std::string> stop_strings = {});
 
   // What may be shown now. Of stop strings that overlap the one that is complete first ends the text, the
   // longest of those that end at the same byte. Bytes that are no UTF-8 come out as U+FFFD.

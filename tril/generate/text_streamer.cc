@@ -1,4 +1,4 @@
-#include "tril/generate/text_stream.h"
+#include "tril/generate/text_streamer.h"
 
 #include <algorithm>
 
@@ -7,18 +7,18 @@
 
 namespace tril {
 
-TextStream::TextStream(std::vector<std::string> stop_strings) : stops_(std::move(stop_strings)) {
+TextStreamer::TextStreamer(std::vector<std::string> stop_strings) : stops_(std::move(stop_strings)) {
   for (const std::string& stop : stops_) {
     check_use(!stop.empty(), "--stop: a stop string is empty; every text would end at once");
     check_use(!first_invalid_utf8(stop), "--stop '{}': not valid UTF-8", printable(stop));
   }
 }
 
-std::string TextStream::push(std::string_view bytes) {
+std::string TextStreamer::push(std::string_view bytes) {
   return stopped() ? std::string() : take(characters_.push(bytes));
 }
 
-std::string TextStream::finish() {
+std::string TextStreamer::finish() {
   if (stopped()) return {};
   std::string out = take(characters_.finish());
   if (!stopped()) out += held_;
@@ -26,7 +26,7 @@ std::string TextStream::finish() {
   return out;
 }
 
-std::string TextStream::take(std::string_view text) {
+std::string TextStreamer::take(std::string_view text) {
   held_ += text;
   size_t begin = held_.size(), end = held_.npos;
   for (size_t s = 0; s < stops_.size(); ++s) {

@@ -1,4 +1,4 @@
-#include "tril/generate/text_stream.h"
+#include "tril/generate/text_streamer.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 // All that comes out, each chunk checked for whole characters.
 std::string streamed(const std::vector<std::string>& stops, const std::vector<std::string>& chunks,
                      std::string* stop = nullptr) {
-  TextStream stream(stops);
+  TextStreamer stream(stops);
   std::string out;
   for (const std::string& chunk : chunks) {
     const std::string now = stream.push(chunk);
@@ -29,15 +29,15 @@ std::vector<std::string> cut_in(std::string_view text, size_t size) {
   return out;
 }
 
-TEST(TextStream, WithoutStopsAllComesAtOnce) {
-  TextStream stream;
+TEST(TextStreamer, WithoutStopsAllComesAtOnce) {
+  TextStreamer stream;
   EXPECT_EQ(stream.push("ab"), "ab");
   EXPECT_EQ(stream.push("\xf0\x9f"), "");
   EXPECT_EQ(stream.push("\x8c\x8d!"), "\xf0\x9f\x8c\x8d!");
   EXPECT_EQ(stream.finish(), "");
 }
 
-TEST(TextStream, AStopStringAcrossTokensNeverShows) {
+TEST(TextStreamer, AStopStringAcrossTokensNeverShows) {
   for (size_t size = 1; size <= 12; ++size) {
     std::string stop;
     EXPECT_EQ(streamed({"\nQ:"}, cut_in("A: yes\n\nQ: no\nQ:", size), &stop), "A: yes\n") << size;
@@ -50,8 +50,8 @@ TEST(TextStream, AStopStringAcrossTokensNeverShows) {
   }
 }
 
-TEST(TextStream, HoldsBackNoMoreThanItMust) {
-  TextStream stream({"<end>"});
+TEST(TextStreamer, HoldsBackNoMoreThanItMust) {
+  TextStreamer stream({"<end>"});
   EXPECT_EQ(stream.push("a<e"), "a");
   EXPECT_EQ(stream.push("n"), "");
   EXPECT_EQ(stream.push("a"), "<ena");
@@ -59,7 +59,7 @@ TEST(TextStream, HoldsBackNoMoreThanItMust) {
   EXPECT_EQ(stream.finish(), "<end");
 }
 
-TEST(TextStream, TheStopThatIsCompleteFirst) {
+TEST(TextStreamer, TheStopThatIsCompleteFirst) {
   for (size_t size = 1; size <= 6; ++size) {
     std::string stop;
     EXPECT_EQ(streamed({"abcd", "c"}, cut_in("xabcde", size), &stop), "xab");
@@ -69,8 +69,8 @@ TEST(TextStream, TheStopThatIsCompleteFirst) {
   }
 }
 
-TEST(TextStream, NothingFollowsAStop) {
-  TextStream stream({"x"});
+TEST(TextStreamer, NothingFollowsAStop) {
+  TextStreamer stream({"x"});
   EXPECT_EQ(stream.push("axb"), "a");
   EXPECT_TRUE(stream.stopped());
   EXPECT_EQ(stream.push("more"), "");
@@ -78,7 +78,7 @@ TEST(TextStream, NothingFollowsAStop) {
 }
 
 // However a text is cut, what is shown is the same.
-TEST(TextStream, TheCutsOfTokensDoNotMatter) {
+TEST(TextStreamer, TheCutsOfTokensDoNotMatter) {
   const std::vector<std::string> stops = {"aba", "bb\xc3\xa9", "\n\n", "\xf0\x9f\x8c\x8d\xc3\xa9"};
   const std::string letters[] = {"a", "b", "\n", "\xc3\xa9", "\xf0\x9f\x8c\x8d", "c", "\xff", "\xc3"};
   for (uint64_t i = 0; i < 2000; ++i) {
@@ -95,9 +95,9 @@ TEST(TextStream, TheCutsOfTokensDoNotMatter) {
   }
 }
 
-TEST(TextStream, RefusesStopsThatCannotBe) {
-  testing::expect_error(ErrorKind::kUse, {"--stop", "empty"}, [] { TextStream({"a", ""}); });
-  testing::expect_error(ErrorKind::kUse, {"--stop", "\\xff", "UTF-8"}, [] { TextStream({"a\xff"}); });
+TEST(TextStreamer, RefusesStopsThatCannotBe) {
+  testing::expect_error(ErrorKind::kUse, {"--stop", "empty"}, [] { TextStreamer({"a", ""}); });
+  testing::expect_error(ErrorKind::kUse, {"--stop", "\\xff", "UTF-8"}, [] { TextStreamer({"a\xff"}); });
 }
 
 }  // namespace
