@@ -28,22 +28,25 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// The message is made by fmt's rules.
+[[noreturn]] void fail_with(ErrorKind kind, fmt::string_view format, fmt::format_args args);
+
 template <class... Args>
-[[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, const Args&... args) {
+  fail_with(kind, format, fmt::make_format_args(args...));
 }
 
 // Throws kUse / kData unless `ok`. The arguments are only formatted on failure.
 template <class... Args>
-void check_use(bool ok, fmt::format_string<Args...> format, Args&&... args) {
+void check_use(bool ok, fmt::format_string<Args...> format, const Args&... args) {
   if (!ok) [[unlikely]]
-    fail(ErrorKind::kUse, format, std::forward<Args>(args)...);
+    fail_with(ErrorKind::kUse, format, fmt::make_format_args(args...));
 }
 
 template <class... Args>
-void check_data(bool ok, fmt::format_string<Args...> format, Args&&... args) {
+void check_data(bool ok, fmt::format_string<Args...> format, const Args&... args) {
   if (!ok) [[unlikely]]
-    fail(ErrorKind::kData, format, std::forward<Args>(args)...);
+    fail_with(ErrorKind::kData, format, fmt::make_format_args(args...));
 }
 
 }  // namespace tril
