@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tril/base/bytes.h"
+
 namespace tril {
 namespace {
 
@@ -19,7 +21,7 @@ TEST(TfRecord, LengthAndDataEachWithTheirChecksum) {
   EXPECT_EQ(out.substr(14, 4), "\x37\xf9\x71\x39");
   EXPECT_EQ(out.substr(18, 9), "123456789");
   std::string checksum;
-  append_little_endian(checksum, mask_crc32c(0xE3069283u));
+  append_number(checksum, mask_crc32c(0xE3069283u));
   EXPECT_EQ(out.substr(27), checksum);
   EXPECT_EQ(checksum, "\xe5\xb0\x8a\xc7");
 }

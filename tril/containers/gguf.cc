@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <unordered_set>
 
+#include "tril/base/bytes.h"
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 
 namespace tril {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr const char* kDamaged = "the file is damaged: get it again";
 constexpr size_t kLongestKey = 65535;  // the format's limit
@@ -45,9 +42,7 @@ class Reader {
 
   template <class T>
   T number(std::string_view what) {
-    T value{};
-    std::memcpy(&value, take(sizeof value, what).data(), sizeof value);
-    return value;
+    return number_at<T>(take(sizeof(T), what), 0);
   }
 
   std::string_view take(uint64_t size, std::string_view what) {
@@ -155,9 +150,7 @@ void read_start(Reader& reader, std::string_view bytes, const std::string& where
 
 template <class T>
 T value_at(const GgufField& field, uint64_t i) {
-  T value{};
-  std::memcpy(&value, field.bytes.data() + i * sizeof value, sizeof value);
-  return value;
+  return number_at<T>(field.bytes, i * sizeof(T));
 }
 
 // Nothing if the type is no integer, or the value above 2^63-1.

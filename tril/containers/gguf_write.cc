@@ -1,3 +1,4 @@
+#include "tril/base/bytes.h"
 #include "tril/containers/gguf.h"
 
 namespace tril {
@@ -5,13 +6,8 @@ namespace {
 
 constexpr size_t kLongestTensorName = 63;  // ggml's
 
-template <class T>
-void append(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
 void append_text(std::string& out, std::string_view text) {
-  append(out, uint64_t{text.size()});
+  append_number(out, uint64_t{text.size()});
   out += text;
 }
 
@@ -20,13 +16,13 @@ void append_text(std::string& out, std::string_view text) {
 void GgufHeader::start(std::string_view key, GgufType type) {
   ++fields_;
   append_text(bytes_, key);
-  append(bytes_, static_cast<uint32_t>(type));
+  append_number(bytes_, static_cast<uint32_t>(type));
 }
 
 void GgufHeader::start_array(std::string_view key, GgufType element, uint64_t count) {
   start(key, GgufType::kArray);
-  append(bytes_, static_cast<uint32_t>(element));
-  append(bytes_, count);
+  append_number(bytes_, static_cast<uint32_t>(element));
+  append_number(bytes_, count);
 }
 
 void GgufHeader::add(std::string_view key, std::string_view text) {
@@ -36,17 +32,17 @@ void GgufHeader::add(std::string_view key, std::string_view text) {
 
 void GgufHeader::add(std::string_view key, uint32_t value) {
   start(key, GgufType::kU32);
-  append(bytes_, value);
+  append_number(bytes_, value);
 }
 
 void GgufHeader::add(std::string_view key, float value) {
   start(key, GgufType::kF32);
-  append(bytes_, value);
+  append_number(bytes_, value);
 }
 
 void GgufHeader::add_flag(std::string_view key, bool value) {
   start(key, GgufType::kBool);
-  append(bytes_, static_cast<uint8_t>(value));
+  append_number(bytes_, static_cast<uint8_t>(value));
 }
 
 void GgufHeader::add(std::string_view key, std::span<const std::string> texts) {
@@ -56,19 +52,19 @@ void GgufHeader::add(std::string_view key, std::span<const std::string> texts) {
 
 void GgufHeader::add(std::string_view key, std::span<const int32_t> values) {
   start_array(key, GgufType::kI32, values.size());
-  for (const int32_t value : values) append(bytes_, value);
+  for (const int32_t value : values) append_number(bytes_, value);
 }
 
 void GgufHeader::add(std::string_view key, std::span<const float> values) {
   start_array(key, GgufType::kF32, values.size());
-  for (const float value : values) append(bytes_, value);
+  for (const float value : values) append_number(bytes_, value);
 }
 
 std::string GgufHeader::with_tensors(std::span<const StreamedArray> tensors) const {
   std::string out = "GGUF";
-  append(out, uint32_t{3});
-  append(out, uint64_t{tensors.size()});
-  append(out, fields_);
+  append_number(out, uint32_t{3});
+  append_number(out, uint64_t{tensors.size()});
+  append_number(out, fields_);
   out += bytes_;
   int64_t offset = 0;
   for (const StreamedArray& tensor : tensors) {
@@ -78,10 +74,10 @@ std::string GgufHeader::with_tensors(std::span<const StreamedArray> tensors) con
         "GGUF: tensor {} of type {}: names have at most {} bytes, types are f32, f16, bf16, q8_0, q4_0, q4_1",
         tensor.name, dtype_info(tensor.dtype).name, kLongestTensorName);
     append_text(out, tensor.name);
-    append(out, static_cast<uint32_t>(tensor.shape.rank()));
-    for (int i = tensor.shape.rank(); i-- > 0;) append(out, static_cast<uint64_t>(tensor.shape[i]));
-    append(out, static_cast<uint32_t>(*type));
-    append(out, static_cast<uint64_t>(offset));
+    append_number(out, static_cast<uint32_t>(tensor.shape.rank()));
+    for (int i = tensor.shape.rank(); i-- > 0;) append_number(out, static_cast<uint64_t>(tensor.shape[i]));
+    append_number(out, static_cast<uint32_t>(*type));
+    append_number(out, static_cast<uint64_t>(offset));
     offset =
         checked_add(offset, round_up(dtype_bytes(tensor.dtype, tensor.shape.elements()), kGgufAlignment));
   }

@@ -1,9 +1,9 @@
 #include "tril/containers/safetensors.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
+#include "tril/base/bytes.h"
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 #include "tril/containers/checksum.h"
@@ -11,8 +11,6 @@
 
 namespace tril {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the reference implementation's
 
@@ -39,14 +37,13 @@ void check_not_another_format(const Path& path, std::string_view file) {
 
 // The JSON text of the header; what follows it is the data.
 std::string_view header_of(const Path& path, std::string_view file) {
-  uint64_t size = 0;
-  if (file.size() < sizeof(size)) {
+  if (file.size() < sizeof(uint64_t)) {
     check_not_another_format(path, file);
     fail(ErrorKind::kData,
          "{}: {} bytes are too few for a safetensors file; the file is damaged: get it again", name_of(path),
          file.size());
   }
-  std::memcpy(&size, file.data(), sizeof(size));
+  const auto size = number_at<uint64_t>(file, 0);
   const std::string_view rest = file.substr(sizeof(size));
   if (size > rest.size() || size > kMaxHeader) {
     check_not_another_format(path, file);

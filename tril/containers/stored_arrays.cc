@@ -31,18 +31,7 @@ Shape to_shape(const std::vector<int64_t>& sizes, const std::string& where, cons
   check_data(sizes.size() <= Shape::kMaxRank,
              "{}: tensor \"{}\" has {} dimensions; no model tril reads has more than {}", where,
              printable(name), sizes.size(), Shape::kMaxRank);
-  switch (sizes.size()) {
-    case 0:
-      return {};
-    case 1:
-      return {sizes[0]};
-    case 2:
-      return {sizes[0], sizes[1]};
-    case 3:
-      return {sizes[0], sizes[1], sizes[2]};
-    default:
-      return {sizes[0], sizes[1], sizes[2], sizes[3]};
-  }
+  return Shape(std::span(sizes));
 }
 
 // The element that is number `index` in row-major order of the shape.

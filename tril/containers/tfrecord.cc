@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "tril/base/bytes.h"
 #include "tril/containers/checksum.h"
 
 namespace tril {
@@ -15,11 +16,11 @@ uint32_t masked_checksum(std::string_view text) {
 
 void append_tfrecord(std::string& out, std::string_view data) {
   std::string length;
-  append_little_endian(length, static_cast<uint64_t>(data.size()));
+  append_number(length, static_cast<uint64_t>(data.size()));
   out += length;
-  append_little_endian(out, masked_checksum(length));
+  append_number(out, masked_checksum(length));
   out += data;
-  append_little_endian(out, masked_checksum(data));
+  append_number(out, masked_checksum(data));
 }
 
 }  // namespace tril

@@ -16,12 +16,6 @@ namespace tril {
 // Turned right by 15 bits, plus a constant: a CRC of data that holds CRCs itself would be weak.
 constexpr uint32_t mask_crc32c(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8u; }
 
-// Low byte first, on every machine.
-template <class T>
-void append_little_endian(std::string& out, T value) {
-  for (size_t i = 0; i < sizeof(T); ++i) out += static_cast<char>(value >> 8 * i & 0xFF);
-}
-
 void append_tfrecord(std::string& out, std::string_view data);
 
 }  // namespace tril

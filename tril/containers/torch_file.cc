@@ -74,33 +74,18 @@ std::optional<std::vector<int64_t>> numbers(const PickleValue& value) {
 // that repeats elements would let a small file claim any size.
 bool lies_within(int64_t offset, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
                  int64_t available) {
-  int64_t elements = 1, last = offset,
-          room = 1;  // room: without the sizes of 0, which would hide an overflow
+  int64_t elements = 1, last = offset;
+  bool empty = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     int64_t extent = 0;
-    if (__builtin_mul_overflow(elements, sizes[i], &elements)) return false;
-    if (__builtin_mul_overflow(room, std::max<int64_t>(sizes[i], 1), &room)) return false;
-    if (sizes[i] == 0) continue;
-    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &extent) ||
+    empty |= sizes[i] == 0;
+    if (sizes[i] == 0) continue;  // a 0 would hide that the product of the others overflows
+    if (__builtin_mul_overflow(elements, sizes[i], &elements) ||
+        __builtin_mul_overflow(sizes[i] - 1, strides[i], &extent) ||
         __builtin_add_overflow(last, extent, &last))
       return false;
   }
-  return elements == 0 ? offset <= available : last < available && elements <= available;
-}
-
-Shape shape_of(const std::vector<int64_t>& s) {
-  switch (s.size()) {
-    case 0:
-      return {};
-    case 1:
-      return {s[0]};
-    case 2:
-      return {s[0], s[1]};
-    case 3:
-      return {s[0], s[1], s[2]};
-    default:
-      return {s[0], s[1], s[2], s[3]};
-  }
+  return empty ? offset <= available : last < available && elements <= available;
 }
 
 }  // namespace
@@ -203,7 +188,7 @@ TorchTensor TorchFile::tensor(const PickleValue& value, std::string_view name) c
       "them; save tensor.contiguous()",
       where(), printable(name), fmt::join(*sizes, ", "), fmt::join(*strides, ", "), a[1]->integer, available);
   const auto* const begin = reinterpret_cast<const std::byte*>(from.bytes.data());
-  return {*dtype, shape_of(*sizes), *std::move(strides), begin + a[1]->integer * element};
+  return {*dtype, Shape(std::span(*sizes)), *std::move(strides), begin + a[1]->integer * element};
 }
 
 }  // namespace tril

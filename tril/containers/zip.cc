@@ -1,16 +1,12 @@
 #include "tril/containers/zip.h"
 
-#include <bit>
-#include <cstring>
-
+#include "tril/base/bytes.h"
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 #include "tril/containers/checksum.h"
 
 namespace tril {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr const char* kDamaged = "the file is cut off or damaged: get it again";
 constexpr std::string_view kLocal = "PK\x03\x04", kCentral = "PK\x01\x02", kEnd = "PK\x05\x06",
@@ -21,14 +17,6 @@ constexpr uint16_t kWideField = 1;  // extra field of 64-bit numbers
 constexpr uint32_t kWide32 = 0xFFFFFFFF;
 constexpr uint16_t kWide16 = 0xFFFF;
 
-// The number at a place that is known to lie within the bytes.
-template <class T>
-T load(std::string_view bytes, size_t at) {
-  T value{};
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
 bool has(std::string_view bytes, uint64_t at, std::string_view signature, size_t size) {
   return at <= bytes.size() && size <= bytes.size() - at && bytes.substr(at).starts_with(signature);
 }
@@ -36,7 +24,7 @@ bool has(std::string_view bytes, uint64_t at, std::string_view signature, size_t
 // Replaces those of the three numbers that the record could not hold by the 64-bit ones of its extra field.
 bool widen(std::string_view extra, std::initializer_list<uint64_t*> numbers) {
   while (extra.size() >= 4) {
-    const auto id = load<uint16_t>(extra, 0), size = load<uint16_t>(extra, 2);
+    const auto id = number_at<uint16_t>(extra, 0), size = number_at<uint16_t>(extra, 2);
     extra.remove_prefix(4);
     if (size > extra.size()) return false;
     std::string_view field = extra.substr(0, size);
@@ -45,7 +33,7 @@ bool widen(std::string_view extra, std::initializer_list<uint64_t*> numbers) {
     for (uint64_t* const number : numbers) {
       if (*number != kWide32) continue;
       if (field.size() < 8) return false;
-      *number = load<uint64_t>(field, 0);
+      *number = number_at<uint64_t>(field, 0);
       field.remove_prefix(8);
     }
     return true;
@@ -88,10 +76,11 @@ ZipFile::Directory ZipFile::find_directory() const {
   const size_t last = bytes_.size() >= kEndSize ? bytes_.size() - kEndSize : 0;
   const size_t first = last > kLongestComment ? last - kLongestComment : 0;
   for (size_t at = last + 1; at-- > first;) {
-    if (!has(bytes_, at, kEnd, kEndSize) || load<uint16_t>(bytes_, at + 20) != bytes_.size() - at - kEndSize)
+    if (!has(bytes_, at, kEnd, kEndSize) ||
+        number_at<uint16_t>(bytes_, at + 20) != bytes_.size() - at - kEndSize)
       continue;
-    const Directory narrow = {load<uint16_t>(bytes_, at + 10), load<uint32_t>(bytes_, at + 12),
-                              load<uint32_t>(bytes_, at + 16)};
+    const Directory narrow = {number_at<uint16_t>(bytes_, at + 10), number_at<uint32_t>(bytes_, at + 12),
+                              number_at<uint32_t>(bytes_, at + 16)};
     return wide_directory(at, narrow);
   }
   fail(ErrorKind::kData, "{}: this zip file has no directory at its end; {}", where_, kDamaged);
@@ -101,10 +90,11 @@ ZipFile::Directory ZipFile::wide_directory(size_t end, const Directory& narrow) 
   if (narrow.entries != kWide16 && narrow.size != kWide32 && narrow.begin != kWide32) return narrow;
   const size_t locator = end - std::min(end, kWideLocatorSize);
   if (!has(bytes_, locator, kWideLocator, kWideLocatorSize)) return narrow;
-  const auto at = load<uint64_t>(bytes_, locator + 8);
+  const auto at = number_at<uint64_t>(bytes_, locator + 8);
   check_data(has(bytes_, at, kWideEnd, kWideEndSize), "{}: the zip64 directory at byte {} is not there; {}",
              where_, at, kDamaged);
-  return {load<uint64_t>(bytes_, at + 32), load<uint64_t>(bytes_, at + 40), load<uint64_t>(bytes_, at + 48)};
+  return {number_at<uint64_t>(bytes_, at + 32), number_at<uint64_t>(bytes_, at + 40),
+          number_at<uint64_t>(bytes_, at + 48)};
 }
 
 void ZipFile::read() {
@@ -125,11 +115,11 @@ void ZipFile::read_entry(size_t& at, size_t directory_end) {
              "{}: entry {} of the directory is not there at byte {}; {}", where_, entries_.size(), at,
              kDamaged);
   const std::string_view record = bytes_.substr(at);
-  const auto flags = load<uint16_t>(record, 8), method = load<uint16_t>(record, 10);
-  uint64_t packed = load<uint32_t>(record, 20), size = load<uint32_t>(record, 24),
-           local = load<uint32_t>(record, 42);
-  const size_t name_size = load<uint16_t>(record, 28), extra_size = load<uint16_t>(record, 30),
-               whole = kCentralSize + name_size + extra_size + load<uint16_t>(record, 32);
+  const auto flags = number_at<uint16_t>(record, 8), method = number_at<uint16_t>(record, 10);
+  uint64_t packed = number_at<uint32_t>(record, 20), size = number_at<uint32_t>(record, 24),
+           local = number_at<uint32_t>(record, 42);
+  const size_t name_size = number_at<uint16_t>(record, 28), extra_size = number_at<uint16_t>(record, 30),
+               whole = kCentralSize + name_size + extra_size + number_at<uint16_t>(record, 32);
   check_data(whole <= directory_end - at, "{}: entry {} of the directory goes beyond its end; {}", where_,
              entries_.size(), kDamaged);
   const std::string_view name = record.substr(kCentralSize, name_size);
@@ -142,13 +132,13 @@ void ZipFile::read_entry(size_t& at, size_t directory_end) {
   check_data(packed == size && has(bytes_, local, kLocal, kLocalSize),
              "{}: \"{}\" is not at byte {} with {} bytes; {}", where_, shown, local, size, kDamaged);
   const uint64_t begin =
-      local + kLocalSize + load<uint16_t>(bytes_, local + 26) + load<uint16_t>(bytes_, local + 28);
+      local + kLocalSize + number_at<uint16_t>(bytes_, local + 26) + number_at<uint16_t>(bytes_, local + 28);
   check_data(begin <= bytes_.size() && size <= bytes_.size() - begin,
              "{}: \"{}\" should be {} bytes at byte {} of {}; {}", where_, shown, size, begin, bytes_.size(),
              kDamaged);
   check_data(index_.emplace(name, entries_.size()).second, "{}: \"{}\" is there twice; {}", where_, shown,
              kDamaged);
-  entries_.push_back({name, bytes_.substr(begin, size), load<uint32_t>(record, 16)});
+  entries_.push_back({name, bytes_.substr(begin, size), number_at<uint32_t>(record, 16)});
   at += whole;
 }
 

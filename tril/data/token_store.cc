@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tril/base/bytes.h"
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 #include "tril/base/sizes.h"
@@ -38,13 +39,6 @@ enum : size_t {
 };
 
 template <class T>
-T get(std::span<const std::byte> header, size_t at) {
-  T value{};
-  std::memcpy(&value, header.data() + at, sizeof value);
-  return value;
-}
-
-template <class T>
 void put(std::string& header, size_t at, T value) {
   std::memcpy(header.data() + at, &value, sizeof value);
 }
@@ -56,19 +50,19 @@ TokenFileHeader read_header(std::span<const std::byte> bytes, const Path& path) 
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   check_data(text.starts_with(kMagic) && std::ssize(bytes) >= kHeaderBytes,
              "{}: not a token file of tril; build the store again with tril data build", name);
-  const auto version = get<uint32_t>(bytes, kVersionAt);
+  const auto version = number_at<uint32_t>(bytes, kVersionAt);
   check_data(version == kVersion, "{}: version {} of the format, this tril reads {}; build the store again",
              name, version, kVersion);
-  check_data(crc32(bytes.first(kHeaderCrcAt)) == get<uint32_t>(bytes, kHeaderCrcAt),
+  check_data(crc32(bytes.first(kHeaderCrcAt)) == number_at<uint32_t>(bytes, kHeaderCrcAt),
              "{}: the header is damaged (its checksum differs); build the store again", name);
   TokenFileHeader header;
-  header.token_bytes = get<uint32_t>(bytes, kTokenBytesAt);
-  header.vocabulary = get<int64_t>(bytes, kVocabularyAt);
-  header.tokens = get<int64_t>(bytes, kTokensAt);
-  header.documents = get<int64_t>(bytes, kDocumentsAt);
-  header.text_bytes = get<int64_t>(bytes, kTextBytesAt);
-  header.end_of_text = get<int32_t>(bytes, kEndOfTextAt);
-  const auto begin_of_text = get<uint32_t>(bytes, kBeginOfTextAt);
+  header.token_bytes = number_at<uint32_t>(bytes, kTokenBytesAt);
+  header.vocabulary = number_at<int64_t>(bytes, kVocabularyAt);
+  header.tokens = number_at<int64_t>(bytes, kTokensAt);
+  header.documents = number_at<int64_t>(bytes, kDocumentsAt);
+  header.text_bytes = number_at<int64_t>(bytes, kTextBytesAt);
+  header.end_of_text = number_at<int32_t>(bytes, kEndOfTextAt);
+  const auto begin_of_text = number_at<uint32_t>(bytes, kBeginOfTextAt);
   const std::string_view fingerprint = text.substr(kFingerprintAt, kFingerprintBytes);
   header.tokenizer = fingerprint.substr(0, fingerprint.find('\0'));
   const auto sane = [](int64_t count) { return count >= 0 && count <= kMost; };
@@ -190,7 +184,7 @@ int64_t TokenFile::text_begin(int64_t i) const {
 
 void TokenFile::verify() const {
   const auto check = [&](std::string_view what, int64_t begin, int64_t size, size_t field) {
-    check_data(checksum(file_, begin, size) == get<uint32_t>(file_.bytes(), field),
+    check_data(checksum(file_, begin, size) == number_at<uint32_t>(file_.bytes(), field),
                "{}: the {} are damaged (their checksum differs); build the store again", name_, what);
   };
   check("tokens", kHeaderBytes, header_.tokens * header_.token_bytes, kTokensCrcAt);

@@ -4,7 +4,9 @@
 
 namespace tril {
 
-Shape::Shape(std::initializer_list<int64_t> dims) : rank_(static_cast<int>(dims.size())) {
+Shape::Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+
+Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
   check_use(dims.size() <= kMaxRank, "shape: {} dimensions, at most {} are possible", dims.size(), kMaxRank);
   std::copy(dims.begin(), dims.end(), dims_.begin());
   for (const int64_t d : dims) check_use(d >= 0, "shape {}: negative dimension", *this);

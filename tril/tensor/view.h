@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -17,6 +18,8 @@ class Shape {
   static constexpr int kMaxRank = 4;
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims);  // NOLINT: {B, T, C} reads best; throws kUse on negatives
+
+  explicit Shape(std::span<const int64_t> dims);
 
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return dims_[static_cast<size_t>(i)]; }

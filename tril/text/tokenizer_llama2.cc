@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "tril/base/bytes.h"
 #include "tril/base/error.h"
 #include "tril/base/printable.h"
 #include "tril/text/token_names.h"
@@ -21,17 +22,11 @@ constexpr const char* kSpelled[] = {"<unk>", "\n<s>\n", "\n</s>\n"};
 
 template <class T>
 T take(std::string_view& bytes, const std::string& where) {
-  T value{};
-  check_data(bytes.size() >= sizeof value, "{}: the file ends inside a token; it is cut off: get it again",
+  check_data(bytes.size() >= sizeof(T), "{}: the file ends inside a token; it is cut off: get it again",
              where);
-  std::memcpy(&value, bytes.data(), sizeof value);
+  const T value = number_at<T>(bytes, 0);
   bytes.remove_prefix(sizeof value);
   return value;
-}
-
-template <class T>
-void append(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 void add_token(TokenizerParts& parts, std::string_view bytes, const std::string& where) {
@@ -103,12 +98,12 @@ std::string format_llama2_tokenizer(const TokenizerParts& parts) {
         if (parts.byte_tokens[byte] == number) token = byte_token_name(static_cast<uint8_t>(byte));
     }
     longest = std::max(longest, static_cast<uint32_t>(token.size()));
-    append(body, parts.scores[id]);
-    append(body, static_cast<int32_t>(token.size()));
+    append_number(body, parts.scores[id]);
+    append_number(body, static_cast<int32_t>(token.size()));
     body += token;
   }
   std::string out;
-  append(out, longest);
+  append_number(out, longest);
   return out + body;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "tril/base/bytes.h"
 #include "tril/base/error.h"
 #include "tril/containers/tfrecord.h"
 
@@ -32,11 +33,11 @@ class Message {
   }
   void number(int field, double value) {
     raw_varint(static_cast<uint64_t>(field) << 3 | 1);
-    append_little_endian(bytes_, std::bit_cast<uint64_t>(value));
+    append_number(bytes_, std::bit_cast<uint64_t>(value));
   }
   void number(int field, float value) {
     raw_varint(static_cast<uint64_t>(field) << 3 | 5);
-    append_little_endian(bytes_, std::bit_cast<uint32_t>(value));
+    append_number(bytes_, std::bit_cast<uint32_t>(value));
   }
   void text(int field, std::string_view value) {
     raw_varint(static_cast<uint64_t>(field) << 3 | 2);
