@@ -8,6 +8,7 @@
 
 #include "tril/containers/safetensors.h"
 #include "tril/interop/model_folder.h"
+#include "tril/interop/torch_checkpoint.h"
 #include "tril/train/trainer.h"
 
 namespace tril {

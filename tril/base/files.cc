@@ -361,7 +361,12 @@ void make_directories(const Path& path) {
 void rename_durably(const Path& from, const Path& to) {
   struct stat info {};
   if (::lstat(system_path(to), &info) == 0) fail_system(to, "rename to this", EEXIST);
-  if (::rename(system_path(from), to.c_str()) != 0) {
+  replace_durably(from, to);
+}
+
+void replace_durably(const Path& from, const Path& to) {
+  struct stat info {};
+  if (::rename(system_path(from), system_path(to)) != 0) {
     const int code = errno;
     const bool missing = code == ENOENT && ::lstat(from.c_str(), &info) != 0;
     fail_system(missing ? from : to, missing ? "rename" : "rename to this", code);

@@ -114,6 +114,8 @@ void append_to_file(const Path& path, std::string_view text);
 void make_directories(const Path& path);
 // rename + fsync of the parent directories; the target must not exist. For step folders.
 void rename_durably(const Path& from, const Path& to);
+// The same over a file that may be there.
+void replace_durably(const Path& from, const Path& to);
 void sync_directory(const Path& path);
 void remove_tree(const Path& path);  // nothing if absent
 

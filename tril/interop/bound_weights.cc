@@ -70,13 +70,8 @@ void bind_weights(const StoredArrays& arrays, const Layout& layout, Parameters& 
 }
 
 LoadedModel load_model_as_stored(StoredModel stored) {
-  LoadedModel out{.config = stored.config,
-                  .model = std::make_unique<Transformer>(stored.config),
-                  .tokenizer = std::move(stored.tokenizer),
-                  .layout = stored.layout.name,
-                  .text = std::move(stored.text),
-                  .files = stored.arrays.owners};
-  out.parameters = std::make_unique<Parameters>(*out.model, Parameters::Memory::kUnbound);
+  LoadedModel out = without_weights(stored, Parameters::Memory::kUnbound);
+  out.files = stored.arrays.owners;
   bind_weights(stored.arrays, stored.layout, *out.parameters);
   return out;
 }

@@ -87,9 +87,6 @@ class ConfigFile {
   Json json_;
 };
 
-// Throws kData naming the file for sizes that no model can have.
-TransformerConfig resolve(const ConfigFile& file, const TransformerConfig& config);
-
 TransformerConfig read_gpt2_config(const ConfigFile& file);
 TransformerConfig read_tril_config(const ConfigFile& file);
 // `type`: llama, mistral, qwen2 or qwen3.

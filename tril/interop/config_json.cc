@@ -49,14 +49,6 @@ std::string tril_config_json(const TransformerConfig& config) {
   return to_text(json, 2) + "\n";
 }
 
-TransformerConfig resolve(const ConfigFile& file, const TransformerConfig& config) {
-  try {
-    return config.resolved();
-  } catch (const Error& error) {
-    fail(ErrorKind::kData, "{}: {}", file.where(), error.what());
-  }
-}
-
 void add_token_ids(const TokenIds& ids, Json& json) {
   json["bos_token_id"] = ids.begin >= 0 ? Json(ids.begin) : Json();
   json["eos_token_id"] = ids.stop.empty()       ? Json()
@@ -99,9 +91,10 @@ ReadConfig read_config_json(const Path& path) {
              "{}: \"model_type\" is \"{}\"; tril reads gpt2, llama, mistral, qwen2, qwen3 and tril",
              path.string(), printable(type, 60));
   ReadConfig out;
-  out.config = resolve(file, llama            ? read_llama_config(file, type)
-                             : type == "gpt2" ? read_gpt2_config(file)
-                                              : read_tril_config(file));
+  out.config = resolved_of_file(llama            ? read_llama_config(file, type)
+                                : type == "gpt2" ? read_gpt2_config(file)
+                                                 : read_tril_config(file),
+                                file.where());
   out.layout = llama            ? llama_layout(out.config)
                : type == "gpt2" ? gpt2_layout(out.config)
                                 : tril_layout(out.config);
@@ -111,7 +104,7 @@ ReadConfig read_config_json(const Path& path) {
 
 TransformerConfig parse_tril_config(std::string_view json, const std::string& where) {
   const ConfigFile file(where, parse_json(json));
-  return resolve(file, read_tril_config(file));
+  return resolved_of_file(read_tril_config(file), file.where());
 }
 
 }  // namespace tril

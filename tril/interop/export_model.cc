@@ -76,13 +76,6 @@ std::string write_format(const StoredModel& model, const Path& out, const Export
   }
 }
 
-// In place of what is there.
-void put(const Path& made, const Path& out) {
-  std::error_code error;
-  std::filesystem::rename(made, out, error);
-  check_data(!error, "{}: cannot be put there: {}; is the folder writable?", out.string(), error.message());
-}
-
 // The files of a model folder in place of those of another, which may have other files of its own.
 void replace_files(const Path& made, const Path& out, bool has_tokenizer) {
   // These would be read instead of what was written, or in vain.
@@ -91,7 +84,7 @@ void replace_files(const Path& made, const Path& out, bool has_tokenizer) {
     others.insert(others.end(), {"tokenizer.json", "tokenizer_config.json", "vocab.json", "tokenizer.bin"});
   for (const char* other : others) std::filesystem::remove(out / other);
   for (const auto& entry : std::filesystem::directory_iterator(made))
-    put(entry.path(), out / entry.path().filename());
+    replace_durably(entry.path(), out / entry.path().filename());
 }
 
 std::vector<float> logits_of(const Path& path, std::vector<int32_t>& tokens, Executor& executor) {
@@ -176,11 +169,11 @@ std::string export_model(const StoredModel& model, const Path& path, const Expor
     std::string type = write_format(model, made, options);
     if (accept) accept(made);
     if (is_llama2_c(options.format) && exists(llama2_c_tokenizer(made)))
-      put(llama2_c_tokenizer(made), tokenizer);
+      replace_durably(llama2_c_tokenizer(made), tokenizer);
     if (folder && exists(out))
       replace_files(made, out, model.tokenizer != nullptr);
     else if (options.replace)
-      put(made, out);
+      replace_durably(made, out);
     else
       rename_durably(made, out);
     remove_tree(work);

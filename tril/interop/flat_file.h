@@ -2,21 +2,13 @@
 // llama2_c*.cc.
 #pragma once
 
-#include <cstring>
 #include <span>
 
+#include "tril/base/bytes.h"
 #include "tril/base/printable.h"
 #include "tril/containers/stored_arrays.h"
 
 namespace tril {
-
-// A number of the header. The caller has found that it lies within the bytes.
-template <class T>
-T number_at(std::span<const std::byte> bytes, size_t at) {
-  T value{};
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
 
 // Goes through a file, handing out its arrays. Nothing is trusted: an array beyond the end is kData.
 class FlatFile {

@@ -92,6 +92,14 @@ const StoredArray& require_array(const StoredArrays& arrays, const ArraysByName&
   return *at->second;
 }
 
+TransformerConfig resolved_of_file(const TransformerConfig& config, std::string_view where) {
+  try {
+    return config.resolved();
+  } catch (const Error& error) {
+    fail(ErrorKind::kData, "{}: {}", where, error.what());
+  }
+}
+
 void for_each_parameter(const TransformerConfig& config, FunctionRef<void(const ParameterInfo&)> body) {
   Transformer model(config);
   model.visit("", [&](const ParameterInfo& info, Weight&) { body(info); });

@@ -72,6 +72,9 @@ ArraysByName arrays_by_name(const StoredArrays& arrays);
 const StoredArray& require_array(const StoredArrays& arrays, const ArraysByName& by_name,
                                  std::string_view name);
 
+// config.resolved() for a file's sizes: kData naming the file where they do not fit together.
+TransformerConfig resolved_of_file(const TransformerConfig& config, std::string_view where);
+
 // Calls body for each parameter of a model of this config, without memory for it.
 void for_each_parameter(const TransformerConfig& config, FunctionRef<void(const ParameterInfo&)> body);
 

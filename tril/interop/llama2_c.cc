@@ -53,11 +53,7 @@ Header read_header(std::span<const std::byte> file, const std::string& where) {
              "{}: {} channels, {} hidden, {} heads, {} key/value heads; no sizes of a model of llama2.c: the "
              "file is damaged or another's",
              where, c.channels, c.mlp_hidden, c.heads, c.kv_heads);
-  try {
-    c = c.resolved();
-  } catch (const Error& error) {
-    fail(ErrorKind::kData, "{}: {}", where, error.what());
-  }
+  c = resolved_of_file(c, where);
   return out;
 }
 

@@ -25,8 +25,9 @@ enum class Llama2CVersion { kV0, kV1, kV2 };
 // group of zeros has the scale 0. `tokenizer`, if given, is written last, as tokenizer.bin beside the file.
 // Throws kUse with the reason for models and tokenizers that llama2.c cannot express exactly, kNumerics for
 // weights that are not finite in version 2.
-Path llama2_c_tokenizer(const Path& path);
 void write_llama2_c(const Path& path, Llama2CVersion version, const TransformerConfig& config,
                     const ReadRows& rows, const Tokenizer* tokenizer);
+// That tokenizer.bin.
+Path llama2_c_tokenizer(const Path& path);
 
 }  // namespace tril

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tril/base/bytes.h"
 #include "tril/base/printable.h"
 #include "tril/interop/llama2_c.h"
 #include "tril/interop/llama2_c_format.h"
@@ -13,8 +14,9 @@ constexpr int64_t kGroup = 64;  // as export.py asks for
 
 void check_expressible(const TransformerConfig& c) {
   const auto refuse_unless = [](bool ok, const char* what) {
-    check_use(ok, "llama2.c cannot compute this model exactly: {}; write a folder with safetensors, or GGUF",
-              what);
+    check_use(
+        ok, "llama2.c computes only models of which this holds: {}; write a folder with safetensors, or GGUF",
+        what);
   };
   const AttentionVariants& a = c.attention;
   refuse_unless(c.norm.kind == NormKind::kRms && !c.norm_bias, "it has RMS norms without bias");
@@ -35,23 +37,18 @@ void check_expressible(const TransformerConfig& c) {
     refuse_unless(size <= INT32_MAX, "its sizes are 32-bit numbers");
 }
 
-template <class T>
-void append(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
 std::string header_of(const TransformerConfig& c, Llama2CVersion version, int64_t group) {
   std::string out;
   if (version != Llama2CVersion::kV0) {
-    append(out, kLlama2CMagic);
-    append(out, version == Llama2CVersion::kV1 ? 1 : 2);
+    append_number(out, kLlama2CMagic);
+    append_number(out, version == Llama2CVersion::kV1 ? 1 : 2);
   }
   const int64_t vocabulary = version == Llama2CVersion::kV0 && !c.tied_head ? -c.vocabulary : c.vocabulary;
   for (const int64_t size : {c.channels, c.mlp_hidden, c.layers, c.heads, c.kv_heads, vocabulary, c.context})
-    append(out, static_cast<int32_t>(size));
+    append_number(out, static_cast<int32_t>(size));
   if (version == Llama2CVersion::kV0) return out;
-  append(out, static_cast<uint8_t>(c.tied_head));
-  if (version == Llama2CVersion::kV2) append(out, static_cast<int32_t>(group));
+  append_number(out, static_cast<uint8_t>(c.tied_head));
+  if (version == Llama2CVersion::kV2) append_number(out, static_cast<int32_t>(group));
   out.resize(kLlama2CHeader, '\0');
   return out;
 }

@@ -98,11 +98,7 @@ StoredModel open_llm_c_model(const Path& path) {
   c.channels = header_at(*file, 6);
   const int64_t padded = header_at(*file, 7);
   StoredModel out;
-  try {
-    out.config = c.resolved();
-  } catch (const Error& error) {
-    fail(ErrorKind::kData, "{}: {}", where, error.what());
-  }
+  out.config = resolved_of_file(c, where);
   check_data(padded >= c.vocabulary,
              "{}: a vocabulary of {} is padded to {}; the file is damaged: get it again", where, c.vocabulary,
              padded);

@@ -37,8 +37,4 @@ std::string write_model_folder(const Path& folder, const TransformerConfig& conf
 // and value.
 StoredModel open_model_folder(const Path& folder);
 
-// The sizes of the tutorials' model, from a file of its PyTorch state dict: see tutorial_layout. Throws kData
-// naming the tensor.
-TransformerConfig tutorial_config(const StoredArrays& arrays);
-
 }  // namespace tril

@@ -12,6 +12,7 @@ namespace {
 
 // What a file is, by its first bytes.
 StoredModel open_unchecked(const Path& path) {
+  check_data(std::filesystem::exists(path), "{}: there is no such file or folder", path.string());
   if (!std::filesystem::is_regular_file(path)) return open_model_folder(path);
   const MappedFile file(path);
   if (file.text().starts_with("GGUF")) return open_gguf_model(path);
@@ -35,13 +36,18 @@ StoredModel open_model(const Path& path) {
   return out;
 }
 
-LoadedModel load_model(StoredModel stored) {
+LoadedModel without_weights(StoredModel& stored, Parameters::Memory memory) {
   LoadedModel out{.config = stored.config,
                   .model = std::make_unique<Transformer>(stored.config),
                   .tokenizer = std::move(stored.tokenizer),
                   .layout = stored.layout.name,
                   .text = std::move(stored.text)};
-  out.parameters = std::make_unique<Parameters>(*out.model, Parameters::Memory::kValues);
+  out.parameters = std::make_unique<Parameters>(*out.model, memory);
+  return out;
+}
+
+LoadedModel load_model(StoredModel stored) {
+  LoadedModel out = without_weights(stored, Parameters::Memory::kValues);
   read_weights(stored.arrays, stored.layout, *out.parameters);
   return out;
 }

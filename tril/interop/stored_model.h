@@ -39,5 +39,7 @@ struct LoadedModel {
 };
 LoadedModel load_model(const Path& path);
 LoadedModel load_model(StoredModel stored);
+// All of it but the weights, for which `memory` says what is allocated; tokenizer and text are moved out.
+LoadedModel without_weights(StoredModel& stored, Parameters::Memory memory);
 
 }  // namespace tril

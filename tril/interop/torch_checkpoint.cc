@@ -85,11 +85,7 @@ TransformerConfig nanogpt_config(const PickleValue& arguments, const std::string
   c.qkv_bias = c.projection_bias = c.mlp_bias = c.norm_bias = bias == nullptr || bias->integer == 1;
   const PickleValue* const dropout = arguments.find("dropout");
   if (dropout != nullptr && dropout->kind == Kind::kNumber) c.dropout = static_cast<float>(dropout->number);
-  try {
-    return c.resolved();
-  } catch (const Error& error) {
-    fail(ErrorKind::kData, "{}: \"model_args\": {}", where, error.what());
-  }
+  return resolved_of_file(c, where + ": \"model_args\"");
 }
 
 // The sizes that the tutorials' program saved beside the weights, against those of the weights.

@@ -21,6 +21,10 @@ StoredArrays torch_arrays(const Path& path);
 // The tokenizer is that of tokenizer.json or of nanoGPT's meta.pkl beside the file, if there is one.
 StoredModel open_torch_model(const Path& path);
 
+// The sizes of the tutorials' model, from a file of its PyTorch state dict: see tutorial_layout. Throws kData
+// naming the tensor.
+TransformerConfig tutorial_config(const StoredArrays& arrays);
+
 // nanoGPT's names: GPT-2's, but (out, in).
 Layout nanogpt_layout(const TransformerConfig& config);
 

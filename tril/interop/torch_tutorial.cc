@@ -1,5 +1,5 @@
 // The tutorials' PyTorch state: sizes from its tensors.
-#include "tril/interop/model_folder.h"
+#include "tril/interop/torch_checkpoint.h"
 
 namespace tril {
 namespace {
@@ -35,11 +35,7 @@ TransformerConfig tutorial_config(const StoredArrays& arrays) {
              "{}: no tensors attn_blocks.0.attn.heads.0...; not a tutorial's model", arrays.where);
   c.head_size = dimension(arrays, by_name, query_name(0), 0);
   c.mlp_hidden = dimension(arrays, by_name, block_name(0, "mlp.hidden.weight"), 0);
-  try {
-    return c.resolved();
-  } catch (const Error& error) {
-    fail(ErrorKind::kData, "{}: {}", arrays.where, error.what());
-  }
+  return resolved_of_file(c, arrays.where);
 }
 
 }  // namespace tril
