@@ -1,56 +1,19 @@
-// Resume == never stopped, and any number of threads == one, bit for bit, dropout and accumulation included.
+// Resume == never stopped, bit for bit, dropout and accumulation included.
 #include <algorithm>
 
 #include "tests/support/compare.h"
-#include "tests/train/small_run.h"
+#include "tests/train/whole_run.h"
 
 namespace tril {
 namespace {
 
+using testing::dropout_options;
 using testing::run_state;
 using testing::run_steps;
 using testing::small_config;
 using testing::small_corpus;
-
-TrainOptions dropout_options() {
-  TrainOptions o = testing::small_options();
-  o.dropout = 0.2f;
-  o.accumulate = 2;
-  return o;
-}
-
-struct WholeRun {
-  std::vector<double> losses;
-  std::vector<float> state;
-  double validation = 0;
-};
-
-WholeRun whole_run(const TrainOptions& o, int threads, int64_t steps, const Corpus& corpus = small_corpus()) {
-  ThreadPool pool(threads);
-  Trainer trainer(small_config(o), o, corpus, pool);
-  WholeRun run;
-  run.losses = run_steps(trainer, steps);
-  run.validation = trainer.evaluate().loss_nats;
-  run.state = run_state(trainer);
-  return run;
-}
-
-TEST(Threads, AnyNumberGivesTheSameRun) {
-  const WholeRun one = whole_run(dropout_options(), 1, 6);
-  for (const int threads : {2, 3, 4}) {
-    const WholeRun other = whole_run(dropout_options(), threads, 6);
-    EXPECT_EQ(other.losses, one.losses) << threads;
-    EXPECT_EQ(other.validation, one.validation) << threads;
-    testing::expect_same_bits(fmt::format("{} threads", threads), other.state, one.state);
-  }
-}
-
-TEST(Threads, TheSeedMatters) {
-  TrainOptions o = dropout_options();
-  const WholeRun one = whole_run(o, 1, 2);
-  o.seed = 2;
-  EXPECT_NE(whole_run(o, 1, 2).losses, one.losses);
-}
+using testing::whole_run;
+using testing::WholeRun;
 
 // `before` and `after` steps with these numbers of threads, a checkpoint between them.
 WholeRun interrupted_run(const TrainOptions& o, int threads_before, int64_t before, int threads_after,
