@@ -92,7 +92,7 @@ int attention_command(const Arguments& words) {
       "Looks inside a model: which earlier tokens of a text each token looks at, in every head.\n"
       "Writes a page for the browser that needs nothing else, a picture, or numbers.",
       kExamples);
-  line.positional("MODEL", folder, "folder of a model or a run");
+  line.positional("MODEL", folder, "folder of a model or a run, or a model file");
   line.text("--text", text, "TEXT", "text to look at, - for standard input");
   line.text("--layer", layer, "LIST", "layers, such as 0 or 0,2; the first is 0 (all)");
   line.text("--head", head, "LIST", "heads of each of them (all)");

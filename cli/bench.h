@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/weights_option.h"
 #include "tril/base/parallel.h"
 #include "tril/containers/json.h"
 #include "tril/tensor/tensor.h"
@@ -14,10 +15,10 @@ namespace tril::cli {
 struct BenchOptions {
   std::string preset;
   std::string arch;                // of step, instead of the preset's
-  std::vector<std::string> files;  // of tokenizer; of generate the model's folder
+  std::vector<std::string> files;  // of tokenizer; of generate the model
   std::string tokenizer;           // of tokenizer: its file; empty: one is trained on the files
   int64_t vocabulary = 8000;       // of that one
-  std::string weights = "stored";  // of generate
+  WeightsOption weights;           // of generate
   double seconds = 2;              // for each measurement
   bool json = false;
 };

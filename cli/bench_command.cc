@@ -8,7 +8,6 @@
 #include "cli/command.h"
 #include "cli/doctor_checks.h"
 #include "cli/near_name.h"
-#include "cli/weights_option.h"
 #include "tril/base/error.h"
 #include "tril/containers/json.h"
 #include "tril/kernels/machine.h"
@@ -89,19 +88,18 @@ int bench_command(const Arguments& words) {
   std::string what;
   BenchOptions options;
   int64_t threads = 0;
-  WeightsOption weights;
   CommandLine line("bench",
                    "Measures matrix products, attention, training steps, generation or tokenizers; medians, "
                    "and the part of\n"
                    "this machine's peak of fused multiply-adds, measured in the same run.",
                    kExamples);
   line.positional("WHAT", what, "matmul, attention, step, generate or tokenizer");
-  line.positionals("NAME", options.files, "generate: folder of a model or a run; tokenizer: files of text");
+  line.positionals("NAME", options.files, "generate: a model's folder or file; tokenizer: files of text");
   line.text("--preset", options.preset, "NAME", "sizes of matmul and step (char-4x128)");
   line.text("--arch", options.arch, "NAME", "architecture of step: gpt, llama or classic (the preset's)");
   line.text("--tokenizer", options.tokenizer, "FILE", "of tokenizer, instead of one trained on the files");
   line.count("--vocab", options.vocabulary, {257, kMostBpeIds}, "ids of the one that is trained (8000)");
-  weights.add_to(line);
+  options.weights.add_to(line);
   line.number("--seconds", options.seconds, {0.001, 3600}, "time for each measurement (2)");
   line.threads(threads);
   line.flag("--json", options.json, "one JSON object a line");
@@ -125,7 +123,6 @@ int bench_command(const Arguments& words) {
             "tril bench tokenizer: no file given; usage: tril bench tokenizer FILE...");
   check_use(!line.given("--weights") || what == "generate", "tril bench {}: --weights has no meaning here",
             what);
-  options.weights = weights.type;
   if (options.preset.empty()) options.preset = "char-4x128";
 
   ThreadPool pool(static_cast<int>(threads));

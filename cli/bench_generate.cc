@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "cli/bench.h"
-#include "cli/weights_option.h"
 #include "tril/generate/generate.h"
 #include "tril/kernels/machine.h"
 
@@ -28,7 +27,7 @@ std::string_view type_of(const LoadedModel& loaded) {
 
 void bench_generate(const BenchOptions& options, Executor& executor) {
   const double start_of_loading = now();
-  const LoadedModel loaded = WeightsOption{options.weights}.load(options.files.front(), executor);
+  const LoadedModel loaded = options.weights.load(options.files.front(), executor);
   const double loading = now() - start_of_loading;
   const TransformerConfig& config = loaded.config;
   // A prompt that fills half of the context, at most 512 tokens, and up to 64 tokens after it, one at a time.

@@ -30,15 +30,13 @@ int chat_command(const Arguments& words) {
   int64_t threads = 0;
   CommandLine line("chat", "A conversation with a model: a line is a question, /help shows the commands.",
                    kExamples);
-  line.positional("MODEL", folder, "folder of a model or a run");
+  line.positional("MODEL", folder, "folder of a model or a run, or a model file");
   line.text("--system", system, "TEXT", "what the model is told before the conversation");
   line.text("--template", name, "NAME",
             "how messages are written: " + chat_template_names() + " (as the model's own says)");
   line.text("--load", file, "FILE", "go on with a conversation that /save wrote");
   sampler.add_to(line);
   line.seed("--seed", sampler.seed, "of the random choices (1)");
-  line.text("--cache", sampler.cache, "TYPE",
-            "keys and values of past tokens as f32, or as bf16 in half the memory (f32)");
   weights.add_to(line);
   line.flag("--json", json, "a JSON object for each answer, a line each");
   line.threads(threads);

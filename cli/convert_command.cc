@@ -52,8 +52,7 @@ void check_difference(const LogitDifference& difference, const std::string& in, 
          in);
   fail(ErrorKind::kNumerics,
        "{}: its logits differ from those of {} by {:.3g} of their spread, and {} explains {}; nothing was "
-       "written: "
-       "give a wider --type",
+       "written: give a wider --type",
        out, in, difference.relative, type, difference.allowed);
 }
 
@@ -87,8 +86,7 @@ int convert_command(const Arguments& words) {
   check_use(!std::filesystem::equivalent(in, out, none),
             "tril convert: {} is the model itself; give another OUT", out);
   check_use(!std::filesystem::exists(out, none) ||
-                !std::filesystem::equivalent(
-                    in, Path(out).parent_path().empty() ? "." : Path(out).parent_path(), none),
+                !std::filesystem::equivalent(in, std::filesystem::absolute(out).parent_path(), none),
             "tril convert: {} is a file of the model itself; give another OUT", out);
   const ExportOptions options{.format = to.empty() ? model_format_of_path(out) : model_format_from_name(to),
                               .dtype = weight_type_from_name(type),

@@ -12,7 +12,6 @@
 #include "tril/base/error.h"
 #include "tril/base/parallel.h"
 #include "tril/data/build.h"
-#include "tril/data/messages.h"
 #include "tril/data/source_tokenizer.h"
 #include "tril/text/bpe.h"
 #include "tril/train/defaults.h"
@@ -189,12 +188,6 @@ int data_build_command(const Arguments& words) {
   ThreadPool pool(static_cast<int>(a.threads));
   BuildOptions options;
   options.sources = a.reading.options();
-  for (const SourceFile& file : find_sources({a.sources.begin(), a.sources.end()}, options.sources))
-    check_use(!holds_conversations(file, options.sources),
-              "{}: holds conversations; a store does not say which tokens are learned. tril train reads such "
-              "a file "
-              "as it is, tril data show shows it; --field NAME builds a store of one text of each line",
-              one_line(file.path.string()));
   options.validation_fraction = a.validation_fraction;
   options.deduplicate = a.deduplicate;
   std::optional<Tokenizer> given;

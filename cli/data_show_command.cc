@@ -62,9 +62,7 @@ void show_document(const ShowArguments& a, const TokenFile& side, const Tokenize
 }
 
 void show_batch(const ShowArguments& a, const TokenFile& side, const Tokenizer& tokenizer) {
-  const TokenFileHeader& header = side.header();
-  const int32_t of_documents = header.begin_of_text >= 0 ? header.begin_of_text : header.end_of_text;
-  const int32_t separator = a.document_mask ? of_documents : -1;
+  const int32_t separator = a.document_mask ? side.header().separator() : -1;
   check_use(!a.document_mask || separator >= 0,
             "--document-mask: no end-of-text token separates documents in this store");
   WindowSampler sampler({{side.tokens(), 1}}, {.batch = a.rows,
@@ -110,9 +108,9 @@ int data_show_command(const Arguments& words) {
     show_conversations(a, line.given("--sampling"));
     return 0;
   }
+  const TokenStore store = open_store(a.store);
   for (const char* name : {"--from", "--tokenizer", "--template"})
     check_use(!line.given(name), "{}: a store has its tokenizer; this is of JSON lines with messages", name);
-  const TokenStore store = open_store(a.store);
   const Tokenizer tokenizer = Tokenizer::load(store.tokenizer_path());
   const TokenFile& side = a.validation ? store.validation : store.train;
   if (a.batch >= 0) {

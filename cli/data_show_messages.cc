@@ -70,13 +70,12 @@ void show_messages(const ShowMessages& a) {
   const ChatTemplate chat_template(chosen.name, tokenizer);
   const std::vector<SourceConversation> conversations =
       read_conversations({{.path = a.file, .format = SourceFormat::kJsonLines}}, {});
-  if (!a.json) fmt::print("template {}\n", one_line(describe(chosen, tokenizer)));
   const auto count = std::ssize(conversations);
-  if (a.batch < 0) {
-    check_use(a.conversation < count, "--document {}: {} has {}, counted from 0", a.conversation,
-              one_line(a.file), count);
+  check_use(a.batch >= 0 || a.conversation < count, "--document {}: {} has {}, counted from 0",
+            a.conversation, one_line(a.file), count);
+  if (!a.json) fmt::print("template {}\n", one_line(describe(chosen, tokenizer)));
+  if (a.batch < 0)
     return show_one(conversations[static_cast<size_t>(a.conversation)], count, a, chat_template, tokenizer);
-  }
   const auto corpus = pack_conversations(conversations, chat_template, tokenizer, 0.1, a.context);
   check_use(!a.validation || corpus->validation_rows != nullptr,
             "--validation: nothing is for validation here");

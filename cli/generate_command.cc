@@ -59,7 +59,7 @@ int generate_command(const Arguments& words) {
   CommandLine line("generate",
                    "Writes text with a model: the prompt and what the model adds, on standard output.",
                    kExamples);
-  line.positional("MODEL", a.folder, "folder of a model or a run");
+  line.positional("MODEL", a.folder, "folder of a model or a run, or a model file");
   line.text("--prompt", a.prompt, "TEXT",
             "text to go on from, - for standard input (empty: end-of-text or a line break)");
   line.text("--prompts", a.prompts, "FILE", "a text to go on from in each line, - for standard input");
@@ -69,8 +69,6 @@ int generate_command(const Arguments& words) {
   line.count("--samples", a.samples, {1, 1'000'000},
              "texts for each prompt, with a line --- between them (1)");
   line.count("--batch", a.batch, {1, 1 << 16}, "texts that are written together, each as if alone (8)");
-  line.text("--cache", a.sampler.cache, "TYPE",
-            "keys and values of past tokens as f32, or as bf16 in half the memory (f32)");
   a.weights.add_to(line);
   line.flag("--json", a.json, "a JSON object for each text, a line each");
   line.count("--logprobs", a.log_probabilities, {0, 1 << 20},

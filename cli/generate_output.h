@@ -2,8 +2,6 @@
 // a JSON object a line.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +35,6 @@ class GenerateOutput {
     WrittenText about;
     TextStreamer stream;
     std::string shown;  // not yet written (as text), or all of it (JSON)
-    bool ended = false;
     std::string finish = "length";
     Json tokens = Json::array(), probabilities = Json::array();
     char last = 0;

@@ -53,6 +53,8 @@ void SamplerArguments::add_to(CommandLine& line) {
              "end before this text, which is not shown; \\n is a line break; may be repeated");
   line.texts("--stop-id", stop_id, "ID", "end at this token; may be repeated (end-of-text always ends)");
   line.heading("Options");
+  line.text("--cache", cache, "TYPE",
+            "keys and values of past tokens as f32, or as bf16 in half the memory (f32)");
 }
 
 GenerateOptions SamplerArguments::options(const LoadedModel& model) const {

@@ -4,8 +4,8 @@
 
 #include "cli/chat_model.h"
 #include "cli/format.h"
+#include "cli/train_data.h"
 #include "tril/base/error.h"
-#include "tril/containers/checksum.h"
 
 namespace tril::cli {
 namespace {
@@ -31,21 +31,16 @@ std::string template_text(const std::string& name) {
   return ChatTemplate(name, bytes).render(messages, /*ask=*/true);
 }
 
-Tokenizer make_tokenizer(TrainRun& run, const TrainArguments& arguments,
-                         const std::vector<Document>& documents) {
-  choose_tokenizer(run.options, text_facts(documents));
-  const std::string& kind = run.options.tokenizer;
-  check_use(kind == "bpe" || !arguments.given.contains("vocab"),
-            "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
-            run.options.vocab, kind);
+Tokenizer make_tokenizer(const TrainOptions& options, const std::vector<Document>& documents) {
+  const std::string& kind = options.tokenizer;
   if (kind == "byte") return Tokenizer::bytes(/*with_end_of_text=*/true);
   if (kind != "bpe" && kind != "char") return Tokenizer::load(kind);
-  const std::string& name = run.options.chat_template;
+  const std::string& name = options.chat_template;
   const std::string words = template_text(name.empty() ? "plain" : name);
   std::vector<std::string_view> texts = {words};
   for (const Document& document : documents) texts.emplace_back(document.text);
   return kind == "char" ? Tokenizer::characters(texts, /*with_end_of_text=*/true)
-                        : Tokenizer::train_bpe(texts, run.options.vocab);
+                        : Tokenizer::train_bpe(texts, options.vocab);
 }
 
 // Nine conversations of ten fit whole.
@@ -77,11 +72,9 @@ void read_conversation_data(const TrainArguments& arguments, const std::vector<S
   const std::vector<SourceConversation> conversations =
       read_conversations(files, options, &run.skipped_broken);
   const std::vector<Document> documents = documents_of(conversations);
-  uint32_t crc = 0;
-  for (const Document& document : documents) crc = crc32(std::as_bytes(std::span(document.text)), crc);
-  run.text_crc32 = fmt::format("{:08x}", crc);
+  take_text(arguments, documents, run);
   if (run.tokenizer == nullptr)
-    run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run, arguments, documents));
+    run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, documents));
   // A run that goes on has the name among its options.
   const std::string stored = run.start_model ? run.start_model->text.chat_template : "";
   const ChosenTemplate chosen = choose_chat_template(o.chat_template, stored, *run.tokenizer);

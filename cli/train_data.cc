@@ -43,12 +43,6 @@ Tokenizer make_tokenizer(const TrainOptions& options, const std::vector<Document
   return Tokenizer::train_bpe(training, options.vocab);
 }
 
-std::string crc32_of(const std::vector<Document>& documents) {
-  uint32_t crc = 0;
-  for (const Document& document : documents) crc = crc32(std::as_bytes(std::span(document.text)), crc);
-  return fmt::format("{:08x}", crc);
-}
-
 std::string first_word(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   size_t end = 0;
@@ -84,17 +78,10 @@ void read_text(const TrainArguments& arguments, const SourceOptions& options,
     const size_t begin = g == 0 ? 0 : ends[g - 1];
     sources.push_back(Documents(documents).subspan(begin, ends[g] - begin));
   }
-  run.text_crc32 = crc32_of(documents);
-  const TextFacts facts = text_facts(documents);
-  const bool own_model = run.tokenizer == nullptr;  // else that of --from, or of a source before
-  if (own_model) {
-    choose_tokenizer(run.options, facts);
-    check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
-              "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
-              run.options.vocab, run.options.tokenizer);
+  take_text(arguments, documents, run);
+  if (run.tokenizer == nullptr)  // else that of --from, or of a source before
     run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, sources));
-  }
-  choose_context(run.options, facts);
+  choose_context(run.options, text_facts(documents));
   for (size_t g = 0; g < groups.size(); ++g)
     groups[g]->corpus = read_named(run, *groups[g], [&] {
       return tokenize(sources[g], *run.tokenizer, run.options.val_fraction, run.options.context);
@@ -197,6 +184,17 @@ void set_facts(TrainRun& run) {
 }
 
 }  // namespace
+
+void take_text(const TrainArguments& arguments, std::span<const Document> documents, TrainRun& run) {
+  uint32_t crc = 0;
+  for (const Document& document : documents) crc = crc32(std::as_bytes(std::span(document.text)), crc);
+  run.text_crc32 = fmt::format("{:08x}", crc);
+  if (run.tokenizer != nullptr) return;
+  choose_tokenizer(run.options, text_facts(documents));
+  check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
+            "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
+            run.options.vocab, run.options.tokenizer);
+}
 
 void read_data(const TrainArguments& arguments, TrainRun& run) {
   run.has_text = true;

@@ -29,8 +29,9 @@ std::vector<Field> make_fields() {
       {"arch",
        kModel,
        "NAME",
-       "gpt (GPT-2's block), llama (RMS norm, SwiGLU, rotary positions, no biases), classic (the tutorials': "
-       "ReLU, bias-free q k v), or custom: gpt and what is changed below",
+       "llama (the default: RMS norm, SwiGLU, rotary positions, no biases), gpt (GPT-2's block), classic "
+       "(the "
+       "tutorials': ReLU, bias-free q k v), or custom: gpt and what is changed below",
        &O::arch,
        0,
        0,
@@ -398,8 +399,6 @@ bool parse_run_arguments(const RunCommand& command, const Arguments& words, Trai
       set(field.name, flag ? (raw[field.name].on ? "true" : "false") : raw[field.name].text,
           "--" + field.name);
   }
-  int64_t& samples = out.options.sample_every;
-  if (out.given.contains("sample-every") && samples == 0) samples = 1'000'000'000'000;  // never
   settle_length(line, entries, out);
   // A preset's warm-up is for the preset's length.
   const bool warmup_given = line.given("--warmup") || std::any_of(entries.begin(), entries.end(),

@@ -8,6 +8,7 @@
 #include "tril/base/printable.h"
 #include "tril/containers/json.h"
 #include "tril/data/build_batches.h"
+#include "tril/data/messages.h"
 #include "tril/data/token_file_writer.h"
 
 namespace tril {
@@ -122,6 +123,12 @@ class Build {
     folder_ = out_;
     folder_ += ".building";
     files_ = find_sources(sources, o_.sources);
+    for (const SourceFile& file : files_)
+      check_use(!holds_conversations(file, o_.sources),
+                "{}: holds conversations; a store does not say which tokens are learned. tril train reads "
+                "such a file as it is, tril data show shows it; --field NAME builds a store of one text of "
+                "each line",
+                printable(file.path.string()));
     check_use(!std::filesystem::exists(out_), "{}: is there already; remove it, or give another --out",
               printable(out_.string()));
     make_directories(folder_);

@@ -44,8 +44,8 @@ using MakeTokenizer = std::function<Tokenizer(const std::vector<SourceFile>& fil
 // Builds the store `out`, which must not exist, in the folder "<out>.building" beside it, and renames that
 // when it is complete. `go_on` is called after each batch of some MB; false stops. The same bytes for any
 // number of threads. Which side a document is on depends on its first 64 KiB, as in split_documents(). What
-// fails before anything was saved leaves no folder. Throws kData where fewer than two tokens are for
-// training.
+// fails before anything was saved leaves no folder. Throws kUse for a file of conversations, kData where
+// fewer than two tokens are for training.
 BuildResult build_token_store(const std::vector<Path>& sources, const MakeTokenizer& make_tokenizer,
                               const BuildOptions& options, const Path& out, Executor& executor,
                               const std::function<bool(const BuildProgress&)>& go_on);

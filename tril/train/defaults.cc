@@ -140,7 +140,7 @@ void choose_intervals(TrainOptions& o, const RunFacts& facts) {
   const double batches = static_cast<double>(o.eval_every) * static_cast<double>(o.accumulate) * 15 / 100;
   set(o.eval_batches, std::min(windows, static_cast<int64_t>(std::clamp(batches, 4.0, 1e15))));
   set(o.save_every, std::min<int64_t>(o.steps, std::max<int64_t>(o.eval_every, 100)));
-  set(o.sample_every, std::max<int64_t>(o.steps / 5, 1));
+  if (o.sample_every < 0) o.sample_every = std::max<int64_t>(o.steps / 5, 1);
 }
 
 }  // namespace

@@ -184,15 +184,15 @@ void set_variants(const TrainOptions& o, TransformerConfig& config) {
 void check_options(const TrainOptions& o) {
   constexpr double kInfinity = std::numeric_limits<double>::max();
   const std::pair<std::string_view, int64_t> counts[] = {
-      {"layers", o.layers},         {"heads", o.heads},
-      {"kv-heads", o.kv_heads},     {"channels", o.channels},
-      {"head-size", o.head_size},   {"mlp-hidden", o.mlp_hidden},
-      {"context", o.context},       {"vocab", o.vocab},
-      {"steps", o.steps},           {"batch", o.batch},
-      {"eval-every", o.eval_every}, {"eval-batches", o.eval_batches},
-      {"save-every", o.save_every}, {"sample-every", o.sample_every}};
+      {"layers", o.layers},        {"heads", o.heads},           {"kv-heads", o.kv_heads},
+      {"channels", o.channels},    {"head-size", o.head_size},   {"mlp-hidden", o.mlp_hidden},
+      {"context", o.context},      {"vocab", o.vocab},           {"steps", o.steps},
+      {"batch", o.batch},          {"eval-every", o.eval_every}, {"eval-batches", o.eval_batches},
+      {"save-every", o.save_every}};
   for (const auto& [name, value] : counts)
     check_use(value >= 0, "--{} is {}; give a positive number, or 0 to have it chosen", name, value);
+  check_range("sample-every", static_cast<double>(o.sample_every), -1, kInfinity,
+              "a number of steps, 0 for none, or -1 to have it chosen");
   check_range("accumulate", static_cast<double>(o.accumulate), 1, 1 << 20, "1 to 1048576");
   check_range("keep", static_cast<double>(o.keep), 1, kInfinity, "a number from 1");
   check_range("save-minutes", o.save_minutes, 0, 1e6, "minutes of the clock, or 0 to save by steps alone");

@@ -50,7 +50,8 @@ struct TrainOptions {
   std::string chat_template;        // of conversations: "" as the model's own, or chosen
   bool document_mask = false;       // tokens see their own document alone, and its positions start at 0
   double val_fraction = 0.1;
-  int64_t eval_every = 0, eval_batches = 0, save_every = 0, sample_every = 0;  // 0: chosen
+  int64_t eval_every = 0, eval_batches = 0, save_every = 0;  // 0: chosen
+  int64_t sample_every = -1;                                 // -1: chosen, 0: never
   float save_minutes = 10;           // of the clock, besides save_every; 0: by steps alone
   int64_t keep = 2;                  // newest saves; the best is kept besides
   bool tensorboard = false;          // event files for TensorBoard, in the run's folder tensorboard
