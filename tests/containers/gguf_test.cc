@@ -136,9 +136,9 @@ TEST(Gguf, WrittenHeadersAreRead) {
   EXPECT_EQ(bytes.size() % 32, 0u);
 }
 
-// Every value of a file that was accepted can be read, and lies in it.
-void read_all(const std::string& bytes, int* read_count, int* refused) {
-  try {
+// Whether the file is accepted; every value of it can then be read, and lies in it.
+bool read_all(const std::string& bytes) {
+  return testing::ends_well([&] {
     const GgufFile file = read(bytes);
     for (const GgufField& f : file.fields()) {
       EXPECT_LE(f.bytes.size(), bytes.size());
@@ -148,30 +148,23 @@ void read_all(const std::string& bytes, int* read_count, int* refused) {
       EXPECT_LE(t.offset, bytes.size() + 31);
       EXPECT_LE(t.size.value_or(0) > 0 ? t.offset + static_cast<uint64_t>(*t.size) : 0, bytes.size());
     }
-    ++*read_count;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kData);
-    EXPECT_EQ(std::string_view(error.what()).find_first_of("\n\r\x1b"), std::string_view::npos)
-        << error.what();
-    ++*refused;
-  }
+  });
 }
 
 TEST(GgufFuzz, DamagedFilesAreRefusedOrRead) {
   const std::string good = whole_file();
-  int accepted = 0, refused = 0;
-  for (size_t size = 0; size < good.size(); size += 3) read_all(good.substr(0, size), &accepted, &refused);
-  EXPECT_EQ(accepted, 0);
+  for (size_t size = 0; size < good.size(); size += 3) EXPECT_FALSE(read_all(good.substr(0, size))) << size;
+  int accepted = 0;
   for (uint64_t i = 0; i < 3000; ++i)
-    read_all(testing::mutate(good, RandomStream(1, "gguf", i), std::string_view("\0\1\2\3\4\xff\x80GF", 9)),
-             &accepted, &refused);
+    accepted += read_all(
+        testing::mutate(good, RandomStream(1, "gguf", i), std::string_view("\0\1\2\3\4\xff\x80GF", 9)));
   for (uint64_t i = 0; i < 3000; ++i) {
     const RandomStream random(2, "gguf", i);
-    read_all(testing::mutate_number(good, random.below(9, good.size()), 1 + random.below(10, 8), random),
-             &accepted, &refused);
+    accepted +=
+        read_all(testing::mutate_number(good, random.below(9, good.size()), 1 + random.below(10, 8), random));
   }
   EXPECT_GT(accepted, 300);
-  EXPECT_GT(refused, 1500);
+  EXPECT_LT(accepted, 4500);
 }
 
 }  // namespace

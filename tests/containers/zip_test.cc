@@ -114,13 +114,10 @@ TEST_F(Zip, DamagedFiles) {
                                   : testing::mutate_number(from, random.below(9, from.size()), 4, random);
     read += testing::ends_well([&] {
       const ZipFile file(bytes, "a.zip");
-      size_t sum = 0;
       for (const ZipEntry& entry : file.entries()) {
         EXPECT_GE(entry.bytes.data(), bytes.data());
         EXPECT_LE(entry.bytes.data() + entry.bytes.size(), bytes.data() + bytes.size());
-        for (const char c : entry.bytes) sum += static_cast<unsigned char>(c);
       }
-      EXPECT_LE(sum, 255 * bytes.size() * std::max<size_t>(1, file.entries().size()));
       file.check_checksums();
     });
   }
