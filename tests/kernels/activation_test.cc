@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/reference/activation.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/kernel_test.h"
-#include "tril/base/error.h"
 
 namespace tril {
 namespace {
@@ -236,13 +236,7 @@ TEST(Activation, Names) {
   }
   EXPECT_FALSE(is_gated(Activation::kSilu));
   for (const Activation a : kAll) EXPECT_EQ(activation_from_name(activation_name(a)), a);
-  try {
-    activation_from_name("swish");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUse);
-    EXPECT_NE(std::string(e.what()).find("'swish'"), std::string::npos);
-  }
+  testing::expect_error(ErrorKind::kUse, {"'swish'"}, [] { activation_from_name("swish"); });
 }
 
 TEST(Activation, DryExecutorTouchesNothing) {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/attention_case.h"
-#include "tril/base/error.h"
+#include "tests/support/expect_error.h"
 
 namespace tril {
 namespace {
@@ -189,14 +189,8 @@ TEST(AttentionExact, DryRunTouchesNothing) {
   attention_backward(dry, s, {}, {}, {}, {}, {}, nullptr, nullptr, {}, {}, {}, {}, nullptr);
 }
 
-void expect_refused(const AttentionShape& shape, const AttentionOptions& options, const std::string& part) {
-  try {
-    check_attention(shape, options);
-    ADD_FAILURE() << "accepted; expected a message with: " << part;
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUse);
-    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
-  }
+void expect_refused(const AttentionShape& shape, const AttentionOptions& options, std::string_view part) {
+  testing::expect_error(ErrorKind::kUse, {part}, [&] { check_attention(shape, options); });
 }
 
 TEST(AttentionCheck, SaysWhatIsWrong) {
