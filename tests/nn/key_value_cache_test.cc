@@ -10,6 +10,7 @@ namespace tril {
 namespace {
 
 using testing::expect_error;
+using testing::expect_near;
 using testing::Model;
 using testing::RandomBatch;
 
@@ -54,14 +55,6 @@ std::span<const float> after(const std::vector<float>& logits, int64_t token) {
   return std::span(logits).subspan(static_cast<size_t>(token * kVocabulary), kVocabulary);
 }
 
-void expect_near(std::span<const float> a, std::span<const float> b, double bound, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (const float x : b) largest = std::max(largest, std::abs(double{x}));
-  ASSERT_LT(bound, 0.1 * largest);
-  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], bound) << what << " [" << i << "]";
-}
-
 struct Appender {
   const Transformer& model;
   Executor& executor;
@@ -93,7 +86,7 @@ TEST(KeyValueCache, ChunksAndSingleTokensGiveTheModelsLogits) {
         const int64_t time = std::min<int64_t>(chunk, 33 - at);
         const auto begin = data.tokens.begin() + at;
         const auto logits = appender.append(time, {begin, begin + time});
-        expect_near(logits, after(expected, at + time - 1), 2e-5, "chunk of " + std::to_string(chunk));
+        expect_near("chunk of " + std::to_string(chunk), logits, after(expected, at + time - 1), 1e-5);
         if (::testing::Test::HasFatalFailure()) return;
       }
       EXPECT_EQ(appender.cache.length(0), 33);
@@ -129,8 +122,8 @@ TEST(KeyValueCache, SequencesOfDifferentLengths) {
         const auto i = static_cast<size_t>(b);
         EXPECT_EQ(appender.cache.length(b), read[i]);
         if (counts[i] == 0) continue;
-        expect_near(logits.subspan(i * kVocabulary, kVocabulary), after(expected[i], read[i] - 1), 2e-5,
-                    "sequence " + std::to_string(b));
+        expect_near("sequence " + std::to_string(b), logits.subspan(i * kVocabulary, kVocabulary),
+                    after(expected[i], read[i] - 1), 1e-5);
       }
     }
   }
@@ -154,7 +147,7 @@ TEST(KeyValueCache, SlidesWithoutEnd) {
     const auto begin = data.tokens.begin() + at;
     const auto logits = appender.append(time, {begin, begin + time});
     at += time;
-    expect_near(logits, after(expected, at - 1), 2e-5, "token " + std::to_string(at));
+    expect_near("token " + std::to_string(at), logits, after(expected, at - 1), 1e-5);
     if (HasFatalFailure()) return;
   }
   EXPECT_FALSE(KeyValueCache(config_of("llama"), {}).endless());
@@ -176,7 +169,7 @@ TEST(KeyValueCache, RoomGrowsWithTheSequences) {
     const auto begin = data.tokens.begin() + at;
     const auto logits = appender.append(time, {begin, begin + time});
     at += time;
-    expect_near(logits, after(expected, at - 1), 2e-5, "token " + std::to_string(at));
+    expect_near("token " + std::to_string(at), logits, after(expected, at - 1), 1e-5);
     const int64_t room = at <= 1024 ? 1024 : at <= 2048 ? 2048 : 4000;
     EXPECT_EQ(appender.cache.bytes() * 1024, at_first * room) << at;
   }
@@ -211,11 +204,13 @@ TEST(KeyValueCache, APrefixIsSeenByAll) {
   const std::vector<float> expected = direct(model.transformer, data.tokens, &prefix);
   SerialExecutor executor;
   Appender appender(model.transformer, executor, {});
-  expect_near(appender.append(5, {data.tokens.begin(), data.tokens.begin() + 5}, nullptr, &prefix),
-              after(expected, 4), 2e-5, "the prefix");
+  expect_near("the prefix",
+              appender.append(5, {data.tokens.begin(), data.tokens.begin() + 5}, nullptr, &prefix),
+              after(expected, 4), 1e-5);
   for (int64_t t = 5; t < 12; ++t) {
-    expect_near(appender.append(1, {data.tokens[static_cast<size_t>(t)]}, nullptr, &prefix),
-                after(expected, t), 2e-5, "after the prefix");
+    expect_near("after the prefix",
+                appender.append(1, {data.tokens[static_cast<size_t>(t)]}, nullptr, &prefix),
+                after(expected, t), 1e-5);
   }
 }
 

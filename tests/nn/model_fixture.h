@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tests/support/compare.h"
+#include "tests/support/round_to.h"
 #include "tril/nn/session.h"
 
 namespace tril::testing {
@@ -47,32 +49,41 @@ struct RandomBatch {
   }
 };
 
+inline std::span<float> values_of(const Parameters::Item& item) {
+  return {item.weight->value.f32(), static_cast<size_t>(item.weight->value.elements())};
+}
+
 // Values spread widely enough that every part of the model matters (fresh weights leave attention nearly
 // uniform).
 inline void randomize(Parameters& parameters, uint64_t seed, double std_dev = 0.3) {
   for (const auto& item : parameters.items()) {
     const RandomStream random(seed, item.info.name);
-    float* const values = item.weight->value.f32();
-    for (int64_t i = 0; i < item.weight->value.elements(); ++i) {
-      values[i] =
-          static_cast<float>(item.info.init_value + std_dev * random.normal(static_cast<uint64_t>(i)));
-    }
+    uint64_t i = 0;
+    for (float& value : values_of(item))
+      value = static_cast<float>(item.info.init_value + std_dev * random.normal(i++));
   }
+}
+
+// The matrices of products become floats as `type` holds them.
+inline void round_products(Parameters& parameters, DType type) {
+  for (const auto& item : parameters.items())
+    if (item.info.product) round_to(type, values_of(item));
 }
 
 struct Model {
   Transformer transformer;
   Parameters parameters;
-  explicit Model(const TransformerConfig& config, uint64_t seed = 3)
-      : transformer(config), parameters(transformer) {
-    randomize(parameters, seed);
+  explicit Model(const TransformerConfig& config,
+                 Parameters::Memory memory = Parameters::Memory::kValuesAndGradients, double std_dev = 0.3)
+      : transformer(config), parameters(transformer, memory) {
+    if (memory != Parameters::Memory::kUnbound) randomize(parameters, 3, std_dev);
   }
   template <class T>
   std::map<std::string, std::vector<T>> values() const {
     std::map<std::string, std::vector<T>> out;
     for (const auto& item : parameters.items()) {
-      const float* const v = item.weight->value.f32();
-      out[item.info.name].assign(v, v + item.weight->value.elements());
+      const std::span<const float> v = values_of(item);
+      out[item.info.name].assign(v.begin(), v.end());
     }
     return out;
   }

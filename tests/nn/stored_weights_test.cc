@@ -8,12 +8,12 @@
 #include "tril/kernels/matmul_int8.h"
 #include "tril/kernels/stored_rows.h"
 #include "tril/nn/key_value_cache.h"
-#include "tril/tensor/quantized.h"
 
 namespace tril {
 namespace {
 
 using testing::expect_error;
+using testing::expect_near;
 using testing::RandomBatch;
 
 constexpr int64_t kVocabulary = 40;
@@ -28,30 +28,11 @@ TransformerConfig config_of(std::string_view arch) {
   return c;
 }
 
-// A model for use, with values like those of the tests of training.
-struct Model {
-  Transformer transformer;
-  Parameters parameters;
+// A model for use. With larger weights the logits vary more by the rounding of x.
+struct Model : testing::Model {
   explicit Model(const TransformerConfig& config, Parameters::Memory memory = Parameters::Memory::kValues)
-      : transformer(config), parameters(transformer, memory) {
-    if (memory == Parameters::Memory::kValues) testing::randomize(parameters, 3, 0.15);
-  }
+      : testing::Model(config, memory, 0.15) {}
 };
-
-// What a model of floats makes of the values as `type` holds them.
-Model& round_values(Model& model, DType type) {
-  for (const auto& item : model.parameters.items()) {
-    if (!item.info.product) continue;
-    const int64_t columns = item.info.shape[1];
-    std::vector<std::byte> row(static_cast<size_t>(dtype_bytes(type, columns)));
-    for (int64_t r = 0; r < item.info.shape[0]; ++r) {
-      float* const x = item.weight->value.f32() + r * columns;
-      quantize_row(type, columns, x, row.data());
-      dequantize_row(type, columns, row.data(), x);
-    }
-  }
-  return model;
-}
 
 // Logits (T, V) of all tokens at once.
 std::vector<float> at_once(Model& model, Executor& executor, const RandomBatch& data) {
@@ -76,14 +57,6 @@ std::vector<float> one_by_one(Model& model, Executor& executor, const RandomBatc
   return out;
 }
 
-void expect_near(std::span<const float> a, std::span<const float> b, double share, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size());
-  double largest = 0, error = 0;
-  for (const float x : b) largest = std::max(largest, std::abs(double{x}));
-  for (size_t i = 0; i < a.size(); ++i) error = std::max(error, std::abs(double{a[i]} - b[i]));
-  EXPECT_LE(error, share * largest) << what;
-}
-
 TEST(StoredWeights, GiveTheLogitsOfTheirFloats) {
   ThreadPool pool(2);
   const RandomBatch data(1, 20, kVocabulary);
@@ -91,19 +64,18 @@ TEST(StoredWeights, GiveTheLogitsOfTheirFloats) {
     for (const DType type : kTypes) {
       const std::string what = fmt::format("{} {}", arch, dtype_info(type).name);
       Model floats(config_of(arch)), stored(config_of(arch));
-      round_values(floats, type);
+      testing::round_products(floats.parameters, type);
       stored.parameters.convert(type, pool);
       ASSERT_LT(stored.parameters.bytes(), floats.parameters.bytes());
       EXPECT_EQ(stored.transformer.token_embedding.value.dtype, type);
       EXPECT_EQ(stored.transformer.ln_final.weight.value.dtype, DType::kF32);
       const std::vector<float> expected = at_once(floats, pool, data);
       const bool rounds_x = is_quantized(type) && has_int8_products();
-      expect_near(at_once(stored, pool, data), expected, rounds_x ? 6e-2 : 1e-5, what + " at once");
-      expect_near(one_by_one(stored, pool, data), expected,
+      expect_near(what + " at once", at_once(stored, pool, data), expected, rounds_x ? 6e-2 : 1e-5);
+      expect_near(what + " one by one", one_by_one(stored, pool, data), expected,
                   type == DType::kQ8_0 ? 2e-4
                   : is_quantized(type) ? 5e-3
-                                       : 1e-5,
-                  what + " one by one");
+                                       : 1e-5);
     }
   }
 }
@@ -124,7 +96,7 @@ TEST(StoredWeights, SameBitsForAnyNumberOfThreads) {
 TEST(StoredWeights, ThereAndBackAreTheFloatsOfTheType) {
   SerialExecutor serial;
   Model floats(config_of("gpt")), stored(config_of("gpt"));
-  round_values(floats, DType::kQ8_0);
+  testing::round_products(floats.parameters, DType::kQ8_0);
   stored.parameters.convert(DType::kQ8_0, serial);
   stored.parameters.convert(DType::kF32, serial);
   for (size_t i = 0; i < floats.parameters.items().size(); ++i) {

@@ -70,6 +70,30 @@ inline void expect_same_bits(const std::string& what, std::span<const float> a, 
       << what << ": constant data proves nothing";
 }
 
+// The largest |actual - expected|. A NaN gives a NaN, which no comparison lets pass.
+template <class Actual, class Expected>
+double largest_difference(const Actual& actual, const Expected& expected) {
+  EXPECT_EQ(actual.size(), expected.size());
+  double largest = 0;
+  for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
+    const double difference = std::abs(double{actual[i]} - double{expected[i]});
+    if (std::isnan(difference)) return difference;
+    largest = std::max(largest, difference);
+  }
+  return largest;
+}
+
+// |actual - expected| <= share * max|expected|, element by element.
+inline void expect_near(const std::string& what, std::span<const float> actual,
+                        std::span<const float> expected, double share) {
+  ASSERT_NE(actual.data(), expected.data()) << what << ": compared with itself";
+  ASSERT_LT(share, 0.1) << what << ": the bound is above a tenth of the signal";
+  double signal = 0;
+  for (const float x : expected) signal = std::max(signal, std::abs(double{x}));
+  ASSERT_GT(signal, 0) << what << ": the expectation is zero";
+  EXPECT_LE(largest_difference(actual, expected), share * signal) << what;
+}
+
 inline void expect_all_zero(const std::string& what, std::span<const float> x) {
   for (size_t i = 0; i < x.size(); ++i) ASSERT_TRUE(x[i] == 0.0f) << what << " [" << i << "] is " << x[i];
 }
