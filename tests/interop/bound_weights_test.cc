@@ -4,14 +4,16 @@
 
 #include <cstring>
 
-#include "tests/support/compare.h"
+#include "tests/interop/interop_fixture.h"
 #include "tests/support/temporary_directory.h"
-#include "tril/base/random.h"
 #include "tril/interop/model_folder.h"
-#include "tril/nn/session.h"
 
 namespace tril {
 namespace {
+
+using testing::logits_of;
+using testing::Model;
+using Memory = Parameters::Memory;
 
 TransformerConfig config_of(std::string_view arch) {
   TransformerConfig c{
@@ -19,25 +21,6 @@ TransformerConfig config_of(std::string_view arch) {
   c.set_architecture(arch);
   if (arch == "llama") c.kv_heads = 2;
   return c.resolved();
-}
-
-struct Model {
-  Transformer transformer;
-  Parameters parameters;
-  explicit Model(const TransformerConfig& config, Parameters::Memory memory = Parameters::Memory::kValues)
-      : transformer(config), parameters(transformer, memory) {
-    if (memory == Parameters::Memory::kValues) parameters.initialize(4);
-  }
-};
-
-std::vector<float> logits_of(Transformer& model) {
-  SerialExecutor executor;
-  const std::vector<int32_t> tokens = {3, 1, 4, 1, 5, 9, 2, 6};
-  Session<Transformer> session(model, executor, 1, 8, false);
-  std::vector<float> out(8 * 30);
-  model.logits(session.context(), {.batch = 1, .time = 8, .tokens = tokens.data()}, session.state(),
-               View(out.data(), {8, 30}));
-  return out;
 }
 
 // The arrays of a file of this layout that holds the parameters as they are stored.
@@ -74,11 +57,11 @@ TEST(BoundWeights, AreReadWhereTheyLieOrCopiedAsTheyAre) {
   SerialExecutor executor;
   for (const bool interleaved : {false, true}) {
     for (const DType type : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_1}) {
-      Model source(config_of("llama"));
+      Model source(config_of("llama"), Memory::kValues);
       if (type != DType::kF32) source.parameters.convert(type, executor);
       const Layout layout = llama_layout(source.transformer.config(), interleaved);
       File file(layout, source.parameters);
-      Model bound(source.transformer.config(), Parameters::Memory::kUnbound);
+      Model bound(source.transformer.config(), Memory::kUnbound);
       bind_weights(file.arrays, layout, bound.parameters);
       EXPECT_EQ(bound.transformer.token_embedding.value.data, file.find("embed_tokens.weight").data);
       EXPECT_EQ(bound.parameters.find("blocks.1.attention.qkv.weight").value.dtype, type);
@@ -90,18 +73,19 @@ TEST(BoundWeights, AreReadWhereTheyLieOrCopiedAsTheyAre) {
 
 TEST(BoundWeights, PartsOfSeveralTypesBecomeFloats) {
   SerialExecutor executor;
-  Model source(config_of("llama")), quantized(config_of("llama"));
+  Model source(config_of("llama")), quantized(config_of("llama"), Memory::kValues);
   quantized.parameters.convert(DType::kQ8_0, executor);
   const Layout layout = llama_layout(source.transformer.config());
   File floats(layout, source.parameters), blocks(layout, quantized.parameters);
   floats.find("layers.0.self_attn.k_proj.weight") = blocks.find("layers.0.self_attn.k_proj.weight");
-  Model bound(source.transformer.config(), Parameters::Memory::kUnbound);
+  Model bound(source.transformer.config(), Memory::kUnbound);
   bind_weights(floats.arrays, layout, bound.parameters);
   EXPECT_EQ(bound.parameters.find("blocks.0.attention.qkv.weight").value.dtype, DType::kF32);
   const View value = bound.parameters.find("blocks.0.attention.qkv.weight").value;
-  const View expected = source.parameters.find("blocks.0.attention.qkv.weight").value;
-  EXPECT_EQ(std::memcmp(value.data, expected.data, 64 * 64 * sizeof(float)), 0);  // the queries
-  EXPECT_NE(std::memcmp(value.data, expected.data, 128 * 64 * sizeof(float)), 0);
+  const View floats_of_all = source.parameters.find("blocks.0.attention.qkv.weight").value;
+  std::vector<float> expected(floats_of_all.f32(), floats_of_all.f32() + 128 * 64);
+  testing::round_to(DType::kQ8_0, std::span(expected).subspan(64 * 64, 32 * 64));  // the keys
+  testing::expect_same_bits("queries, keys, values", {value.f32(), expected.size()}, expected);
 }
 
 TEST(BoundWeights, AFolderGivesTheSameModelEitherWay) {

@@ -82,11 +82,39 @@ std::string file_of(const Model& model, int version) {
          bytes_of(in_order(c, [&](const std::string& name) { return values.at(name); }), version);
 }
 
+std::string debug_state_of(const testing::RandomBatch& batch, const std::vector<float>& logits, float loss,
+                           const std::vector<float>& gradients) {
+  std::string out = header_of(
+      {20240327, 2, static_cast<int32_t>(batch.batch.batch), static_cast<int32_t>(batch.batch.time)});
+  for (const std::vector<int32_t>* const ids : {&batch.tokens, &batch.targets})
+    out.append(reinterpret_cast<const char*>(ids->data()), ids->size() * sizeof(int32_t));
+  return out + bytes_of(logits) + bytes_of({loss}) + bytes_of(gradients);
+}
+
 class LlmC : public ::testing::Test {
  protected:
   Path write(const std::string& bytes) {
     testing::write_bytes(folder_ / "gpt2.bin", bytes);
     return folder_ / "gpt2.bin";
+  }
+  // The files damaged, mostly in a number of the first `header` bytes, and cut off.
+  void expect_damage_ends_well(std::span<const std::string> whole, uint64_t header,
+                               const std::function<void(const Path&)>& open) {
+    int read = 0;
+    constexpr int kFiles = 400;
+    for (uint64_t i = 0; i < kFiles; ++i) {
+      const RandomStream random(31, "llm.c", i);
+      const std::string& from = whole[i % whole.size()];
+      const Path path = write(i % 3 != 0 ? testing::mutate_number(from, random.below(9, header), 4, random)
+                                         : testing::mutate(from, random));
+      is_llm_c_file(path);
+      read += testing::ends_well([&] { open(path); });
+    }
+    EXPECT_GT(read, 20);
+    EXPECT_LT(read, kFiles * 3 / 4);
+    for (const std::string& bytes : whole)
+      for (size_t size = 0; size < bytes.size(); size += 997)
+        EXPECT_FALSE(testing::ends_well([&] { open(write(bytes.substr(0, size))); })) << size;
   }
   testing::TemporaryDirectory folder_;
 };
@@ -101,10 +129,8 @@ TEST_F(LlmC, BothVersionsAreRead) {
   testing::expect_same_bits("logits", logits_of(*loaded.model), logits_of(model.transformer));
 
   write(file_of(model, 5));
-  for (const Parameters::Item& item : model.parameters.items()) {
-    float* const x = item.weight->value.f32();
-    for (int64_t i = 0; i < item.info.shape.elements(); ++i) x[i] = float_of_bf16(bf16_of_float(x[i]));
-  }
+  for (const Parameters::Item& item : model.parameters.items())
+    testing::round_to(DType::kBF16, testing::values_of(item));
   testing::expect_same_bits("bf16", logits_of(*load(open_llm_c_model(path)).model),
                             logits_of(model.transformer));
 }
@@ -116,11 +142,11 @@ TEST_F(LlmC, TheDebugStateIsReproduced) {
   const testing::RandomBatch batch(2, 5, c.vocabulary);
   using Complex = std::complex<double>;
   testing::ReferenceTransformer<double> reference(c, written.values<double>());
-  std::string state = header_of({20240327, 2, 2, 5});
-  for (const std::vector<int32_t>* const ids : {&batch.tokens, &batch.targets})
-    state.append(reinterpret_cast<const char*>(ids->data()), ids->size() * sizeof(int32_t));
-  for (const auto& row : reference.logits(batch.batch)) state += bytes_of(testing::convert<float>(row));
-  state += bytes_of({static_cast<float>(reference.loss(batch.batch))});
+  std::vector<float> exact_logits;
+  for (const auto& row : reference.logits(batch.batch)) {
+    const std::vector<float> narrow = testing::convert<float>(row);
+    exact_logits.insert(exact_logits.end(), narrow.begin(), narrow.end());
+  }
   // Exact gradients by complex step.
   auto values = written.values<Complex>();
   std::map<std::string, std::vector<float>> gradients;
@@ -132,8 +158,10 @@ TEST_F(LlmC, TheDebugStateIsReproduced) {
       values[name][i] = start[i];
     }
   }
-  state += bytes_of(in_order(c, [&](const std::string& name) { return gradients.at(name); }));
-  testing::write_bytes(folder_ / "debug_state.bin", state);
+  testing::write_bytes(
+      folder_ / "debug_state.bin",
+      debug_state_of(batch, exact_logits, static_cast<float>(reference.loss(batch.batch)),
+                     in_order(c, [&](const std::string& name) { return gradients.at(name); })));
 
   const StoredModel stored = open_llm_c_model(write(file_of(written, 3)));
   const LlmCDebugState oracle = read_llm_c_debug_state(folder_ / "debug_state.bin", stored.config);
@@ -196,23 +224,21 @@ TEST_F(LlmC, OtherFilesAreNamed) {
 TEST_F(LlmC, DamagedFiles) {
   Model model(small_config());
   const std::string whole[] = {file_of(model, 3), file_of(model, 5)};
-  int read = 0;
-  constexpr int kFiles = 400;
-  for (uint64_t i = 0; i < kFiles; ++i) {
-    const RandomStream random(31, "llm.c", i);
-    const std::string bytes = i % 3 != 0
-                                  ? testing::mutate_number(whole[i % 2], random.below(9, 40), 4, random)
-                                  : testing::mutate(whole[i % 2], random);
-    const Path path = write(bytes);
-    is_llm_c_file(path);
-    read += testing::ends_well([&] { load(open_llm_c_model(path)); });
-    testing::ends_well([&] { read_llm_c_debug_state(path, model.transformer.config()); });
-  }
-  EXPECT_GT(read, 20);
-  EXPECT_LT(read, kFiles * 3 / 4);
-  for (const std::string& bytes : whole)
-    for (size_t size = 0; size < bytes.size(); size += 5003)
-      EXPECT_FALSE(testing::ends_well([&] { open_llm_c_model(write(bytes.substr(0, size))); })) << size;
+  expect_damage_ends_well(whole, 40, [](const Path& path) { load(open_llm_c_model(path)); });
+}
+
+TEST_F(LlmC, DamagedDebugStates) {
+  const TransformerConfig c = small_config();
+  const auto values = Model(c).values<float>();
+  const std::string whole =
+      debug_state_of(testing::RandomBatch(2, 5, c.vocabulary), testing::random_floats(1, 2 * 5 * 11), 2.5f,
+                     in_order(c, [&](const std::string& name) { return values.at(name); }));
+  expect_damage_ends_well({&whole, 1}, 24, [&](const Path& path) {
+    const LlmCDebugState state = read_llm_c_debug_state(path, c);
+    check_weights(state.gradients.arrays, state.gradients.layout, c);
+    std::vector<float> logits(static_cast<size_t>(state.logits.shape.elements()));
+    read_f32(state.logits, 0, state.logits.shape.elements(), logits.data());
+  });
 }
 
 }  // namespace

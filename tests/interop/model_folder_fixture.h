@@ -1,16 +1,15 @@
-// A folder for a model, models with values in every parameter, and their logits.
+// A folder for a model, written, read and spoilt.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <functional>
 
-#include "tests/support/compare.h"
+#include "tests/interop/interop_fixture.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_directory.h"
 #include "tril/containers/json.h"
-#include "tril/containers/safetensors.h"
 #include "tril/interop/model_folder.h"
-#include "tril/nn/session.h"
 
 namespace tril::testing {
 
@@ -29,48 +28,16 @@ inline TransformerConfig small_config(std::string_view architecture, int64_t voc
 
 class ModelFolderTest : public ::testing::Test {
  protected:
-  ModelFolderTest() : tokenizer_(Tokenizer::characters({&kText, 1}, true)) {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    root_ = std::filesystem::temp_directory_path() / fmt::format("tril-test-{}-{}", ::getpid(), info->name());
-    std::filesystem::create_directories(root_);
-  }
-  ~ModelFolderTest() override { remove_tree(root_); }
+  ModelFolderTest() : tokenizer_(Tokenizer::characters({&kText, 1}, true)) {}
 
   Path folder() const { return root_ / "model"; }
   Path weights() const { return folder() / "model.safetensors"; }
   Path config_path() const { return folder() / "config.json"; }
 
-  // A model with values in every parameter, biases included.
-  struct Model {
-    explicit Model(const TransformerConfig& config)
-        : transformer(config), parameters(transformer, Parameters::Memory::kValues) {
-      parameters.initialize(3);
-      uint64_t n = 0;
-      for (const auto& item : parameters.items()) {
-        float* const w = item.weight->value.f32();
-        const RandomStream random(9, "values", n++);
-        for (int64_t i = 0; i < item.weight->value.elements(); ++i)
-          w[i] += 0.1f * static_cast<float>(random.normal(static_cast<uint64_t>(i)));
-      }
-    }
-    Transformer transformer;
-    Parameters parameters;
-  };
-
   std::unique_ptr<Model> saved(const TransformerConfig& config) {
     auto model = std::make_unique<Model>(config);
     save_model_folder(folder(), config, model->parameters, tokenizer_);
     return model;
-  }
-
-  static std::vector<float> logits(Transformer& model) {
-    const std::vector<int32_t> tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-    SerialExecutor executor;
-    Session<Transformer> session(model, executor, 1, 11, false);
-    std::vector<float> out(static_cast<size_t>(11 * model.config().vocabulary));
-    model.logits(session.context(), {.batch = 1, .time = 11, .tokens = tokens.data()}, session.state(),
-                 View(out.data(), {11, model.config().vocabulary}));
-    return out;
   }
 
   void expect_round_trip(const TransformerConfig& config, const std::string& layout) {
@@ -82,7 +49,7 @@ class ModelFolderTest : public ::testing::Test {
     EXPECT_EQ(loaded.config.dropout, config.dropout);
     EXPECT_EQ(loaded.config.activation, config.activation);
     ASSERT_EQ(loaded.parameters->items().size(), model->parameters.items().size());
-    expect_same_bits("logits", logits(*loaded.model), logits(model->transformer));
+    expect_same_bits("logits", logits_of(*loaded.model), logits_of(model->transformer));
     ASSERT_NE(loaded.tokenizer, nullptr);
     EXPECT_EQ(loaded.tokenizer->fingerprint(), tokenizer_.fingerprint());
   }
@@ -133,20 +100,20 @@ class ModelFolderTest : public ::testing::Test {
     change(json);
     write_file_atomic(config_path(), to_text(json));
   }
-  void expect_refused(const std::vector<std::string>& parts) {
-    try {
-      load_model(folder());
-      ADD_FAILURE() << "nothing was thrown; expected: " << parts[0];
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
-      for (const std::string& part : parts)
-        EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
-            << part << " is not in: " << error.what();
-    }
+  void expect_refused(std::initializer_list<std::string_view> parts) {
+    expect_error(ErrorKind::kData, parts, [&] { load_model(folder()); });
+  }
+  // With config.json changed so, and then put back.
+  void expect_refused(const std::function<void(Json&)>& change,
+                      std::initializer_list<std::string_view> parts) {
+    const std::string good = read_text_file(config_path());
+    change_config(change);
+    expect_refused(parts);
+    write_file_atomic(config_path(), good);
   }
   TransformerConfig gpt() const { return small_config("gpt", tokenizer_.vocabulary()); }
 
-  Path root_;
+  TemporaryDirectory root_;
   Tokenizer tokenizer_;
 };
 

@@ -1,12 +1,13 @@
 // A model of the tutorial's PyTorch program, from its own file: logits, gradients and fifty steps of training
 // as PyTorch computed them.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
 
-#include "tril/containers/safetensors.h"
+#include "tests/interop/interop_fixture.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/test_data.h"
 #include "tril/interop/model_folder.h"
 #include "tril/interop/torch_checkpoint.h"
 #include "tril/train/trainer.h"
@@ -14,17 +15,14 @@
 namespace tril {
 namespace {
 
-template <class T>
-const T* elements(const NamedArray& array) {
-  return reinterpret_cast<const T*>(array.bytes.data());
-}
+using testing::elements;
 
 class SeedTiny : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* const data = std::getenv("TRIL_TEST_DATA");
-    if (data == nullptr) GTEST_SKIP() << "TRIL_TEST_DATA is not set";
-    folder_ = Path(data) / "models/seed-tiny";
+    const auto folder = testing::test_data("models/seed-tiny");
+    if (!folder) GTEST_SKIP() << "TRIL_TEST_DATA is not set";
+    folder_ = *folder;
     state_ = std::make_unique<SafetensorsFile>(folder_ / "state.safetensors");
     config_ = tutorial_config(stored(folder_ / "state.safetensors"));
   }
@@ -36,7 +34,12 @@ class SeedTiny : public ::testing::Test {
     check_weights(state, layout, config);
     read_weights(state, layout, parameters);
   }
-  static void expect_logits(const StoredArrays& state, const SafetensorsFile& golden);
+  void expect_logits(const StoredArrays& state, const char* golden) const {
+    const TransformerConfig config = tutorial_config(state);
+    const LoadedModel loaded =
+        testing::load({.config = config, .layout = tutorial_layout(config), .arrays = state});
+    testing::expect_golden_logits(*loaded.model, folder_ / golden);
+  }
   SafetensorsFile file(const char* name) const { return SafetensorsFile(folder_ / name); }
 
   // Fifty steps, as the program that made the curve was told.
@@ -69,7 +72,7 @@ struct CurveBatch {
 
   CurveBatch(const NamedArray& batches, int64_t index) {
     const int64_t rows = batches.shape[1], width = batches.shape[2];
-    const int32_t* from = elements<int32_t>(batches) + index * rows * width;
+    const int32_t* from = elements<int32_t>(batches).data() + index * rows * width;
     for (int64_t r = 0; r < rows; ++r, from += width) {
       tokens.insert(tokens.end(), from, from + width - 1);
       targets.insert(targets.end(), from + 1, from + width);
@@ -90,24 +93,8 @@ TEST_F(SeedTiny, ShapeIsReadFromTheTensors) {
   EXPECT_EQ(config_.mlp_hidden, 192);
 }
 
-void SeedTiny::expect_logits(const StoredArrays& state, const SafetensorsFile& golden) {
-  const TransformerConfig config = tutorial_config(state);
-  Transformer model(config);
-  Parameters parameters(model, Parameters::Memory::kValues);
-  load(state, parameters, config);
-  SerialExecutor executor;
-  Session<Transformer> session(model, executor, 2, 32, /*backward=*/false);
-  std::vector<float> logits(2 * 32 * 256);
-  const NamedArray& tokens = golden.get("tokens");
-  ASSERT_EQ(tokens.dtype, "I32");
-  model.logits(session.context(), {.batch = 2, .time = 32, .tokens = elements<int32_t>(tokens)},
-               session.state(), View(logits.data(), {64, 256}));
-  const ConstView expected = golden.f32("logits", {2, 32, 256});
-  for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected.f32()[i], 1e-5) << i;
-}
-
 TEST_F(SeedTiny, Logits) {
-  expect_logits(stored(folder_ / "state.safetensors"), file("golden_logits.safetensors"));
+  expect_logits(stored(folder_ / "state.safetensors"), "golden_logits.safetensors");
 }
 
 TEST_F(SeedTiny, WithoutOutputProjectionItIsTheIdentity) {
@@ -118,11 +105,9 @@ TEST_F(SeedTiny, WithoutOutputProjectionItIsTheIdentity) {
         array.shape.size() == 1 ? Shape{array.shape[0]} : Shape{array.shape[0], array.shape[1]};
     kept.push_back({"module." + array.name, state_->f32(array.name, shape)});
   }
-  const Path path =
-      std::filesystem::temp_directory_path() / fmt::format("tril-test-{}.safetensors", ::getpid());
-  write_safetensors(path, kept);
-  expect_logits(stored(path), file("old_without_proj_logits.safetensors"));
-  std::filesystem::remove(path);
+  const testing::TemporaryDirectory directory;
+  write_safetensors(directory / "old.safetensors", kept);
+  expect_logits(stored(directory / "old.safetensors"), "old_without_proj_logits.safetensors");
 }
 
 // |ours - theirs| against |theirs|, both as vectors.
@@ -202,13 +187,8 @@ TEST_F(SeedTiny, WhatDoesNotBelongIsNamed) {
   other.mlp_hidden = 100;
   Transformer model(other);
   Parameters parameters(model, Parameters::Memory::kValues);
-  try {
-    load(stored(folder_ / "state.safetensors"), parameters, other);
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kData);
-    EXPECT_NE(std::string(error.what()).find("mlp.hidden.weight"), std::string::npos) << error.what();
-  }
+  testing::expect_error(ErrorKind::kData, {"mlp.hidden.weight"},
+                        [&] { load(stored(folder_ / "state.safetensors"), parameters, other); });
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "tests/support/mutate.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test_data.h"
-#include "tril/containers/safetensors.h"
 #include "tril/containers/torch_file.h"
 #include "tril/interop/torch_checkpoint.h"
 
@@ -63,13 +62,7 @@ void expect_golden(const Path& checkpoint, const Path& golden) {
   const LoadedModel loaded = load(open_torch_model(checkpoint));
   EXPECT_EQ(loaded.config.architecture(), "classic");
   EXPECT_EQ(loaded.layout, "tutorial");
-  const SafetensorsFile file(golden);
-  const NamedArray& tokens = file.get("tokens");
-  const std::vector<float> logits =
-      logits_of(*loaded.model, {reinterpret_cast<const int32_t*>(tokens.bytes.data()), size_t{2 * 32}}, 2);
-  const ConstView expected = file.f32("logits", {2, 32, 256});
-  ASSERT_EQ(std::ssize(logits), expected.elements());
-  for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected.f32()[i], 1e-5) << i;
+  testing::expect_golden_logits(*loaded.model, golden);
 }
 
 TEST_F(TorchCheckpoint, OfTheTutorialsProgram) {
@@ -226,9 +219,12 @@ TEST_F(TorchCheckpoint, MaliciousPickles) {
     return "X" + std::string(reinterpret_cast<const char*>(&size), 4) + t;
   };
   const std::string command = text("touch " + marker) + "\x85R";
-  for (const char* const call : {"cos\nsystem\n", "cposix\nsystem\n", "csubprocess\ngetoutput\n",
-                                 "cbuiltins\neval\n", "cbuiltins\nexec\n", "c__builtin__\neval\n"}) {
-    expect_refused("\x80\x02"s + call + command + ".", {"a.pt"});
+  for (const auto& [module, function] :
+       {std::pair("os", "system"), std::pair("posix", "system"), std::pair("subprocess", "getoutput"),
+        std::pair("builtins", "eval"), std::pair("builtins", "exec"), std::pair("__builtin__", "eval")}) {
+    const std::string call = fmt::format("c{}\n{}\n", module, function);
+    expect_refused("\x80\x02"s + call + command + ".",
+                   {fmt::format("the Python class {}.{}, which is not run", module, function)});
     expect_refused(
         "\x80\x02}("s + text("token_embed.weight") + call + command + tensor("x", "0", 2, 2, 2, 1) + "u.",
         {"\"token_embed.weight\" is no plain tensor"});
@@ -237,9 +233,9 @@ TEST_F(TorchCheckpoint, MaliciousPickles) {
     expect_refused("\x80\x02}("s + text("a") + "ctorch._utils\n_rebuild_tensor_v2\n(" + call + command +
                        "K\0)"s + ")\x89NtRu.",
                    {"names no storage"});
-    expect_refused("\x80\x02"s + call + command + ")R.", {"a.pt"});
+    expect_refused("\x80\x02"s + call + command + ")R.", {"no tensors"});
   }
-  expect_refused("\x80\x02}q\0h\0h\0sh\0s."s, {"a.pt"});               // contains itself, as its own key
+  expect_refused("\x80\x02}q\0h\0h\0s."s, {"no tensors"});             // contains itself, as its own key
   expect_refused("\x80\x02}q\0X\5\0\0\0modelh\0s."s, {"no tensors"});  // and under "model"
   expect_refused("\x80\x02Nr\xff\xff\xff\x7f."s, {"damaged"});
   EXPECT_FALSE(std::filesystem::exists(marker));
