@@ -1,7 +1,7 @@
 // Decoding and reading of prompts by a model of SmolLM2-135M's shape with random weights, stored in each
 // type.
 //
-//   generate_bench [threads] [types, such as f32,q8_0] [seconds] [profile]
+//   generate_bench [threads] [types, such as f32,q8_0] [seconds]
 #include <fmt/format.h>
 
 #include <algorithm>
