@@ -2,7 +2,6 @@
 #include <map>
 
 #include "tests/cli/run_tril.h"
-#include "tril/containers/json.h"
 #include "tril/interop/model_folder.h"
 
 namespace tril::cli_testing {
@@ -26,14 +25,6 @@ class Attention : public ::testing::Test {
                         RunOptions options = {}) {
     more.insert(more.begin(), {"attention", "model", "--text", text});
     return run(more, options);
-  }
-  // The command fails with this code, its one line holds all these pieces, and no file is made or changed.
-  static void expect_error(const Result& result, int code, const std::vector<std::string>& pieces) {
-    EXPECT_EQ(result.code, code) << result.err;
-    EXPECT_EQ(result.out, "");
-    EXPECT_TRUE(one_line(result.err)) << result.err;
-    for (const std::string& piece : pieces)
-      EXPECT_NE(result.err.find(piece), std::string::npos) << "no '" << piece << "' in\n" << result.err;
   }
   static inline testing::TemporaryDirectory* directory_ = nullptr;
 };

@@ -1,6 +1,4 @@
 // Instruction tuning and `tril chat`, from JSON lines to answers through pipes.
-#include <sstream>
-
 #include "tests/cli/train_run.h"
 
 namespace tril::cli_testing {
@@ -43,17 +41,12 @@ class ChatTest : public ::testing::Test {
     const Result result = run(arguments, {.input = input});
     EXPECT_EQ(result.code, code) << result.err;
     if (err != nullptr) *err = result.err;
-    std::vector<Json> out;
-    std::istringstream lines(result.out);
-    for (std::string line; std::getline(lines, line);)
-      if (const Json json = parse_json(line); !json.contains("error")) out.push_back(json);
+    std::vector<Json> out = json_lines(result.out);
+    std::erase_if(out, [](const Json& line) { return line.contains("error"); });
     return out;
   }
-  static void expect_error(const std::vector<std::string>& arguments, int code, std::string_view part) {
-    const Result result = run(arguments);
-    EXPECT_EQ(result.code, code) << result.err;
-    EXPECT_TRUE(one_line(result.err)) << result.err;
-    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  static void expect_error(const std::vector<std::string>& arguments, int code, const std::string& part) {
+    cli_testing::expect_error(run(arguments), code, {part});
   }
 
   static testing::TemporaryDirectory* directory_;
@@ -176,7 +169,6 @@ TEST_F(ChatTest, InterruptStopsTheAnswerAlone) {
 }
 
 TEST_F(ChatTest, TuningGoesOnExactly) {
-  const std::vector<std::string> start = {"--from", "model", "--steps", "8"};
   const auto from = [&](const std::string& steps, const std::string& out,
                         std::vector<std::string> more = {}) {
     std::vector<std::string> arguments = {"train",     "chat.jsonl", "--from",   "model",   "--steps",
@@ -218,7 +210,8 @@ TEST_F(ChatTest, TheMaskedView) {
   EXPECT_NE(batch.out.find("learned:  |H|i| |t|h|e|r|e|!|<|endoftext|>"), std::string::npos) << batch.out;
   EXPECT_NE(batch.out.find("padding: "), std::string::npos) << batch.out;
   expect_error({"data", "show", "chat.jsonl"}, 1, "--from MODEL");
-  expect_error({"data", "show", "chat.jsonl", "--from", "model", "--document", "1"}, 1, "--document 1");
+  expect_error({"data", "show", "chat.jsonl", "--from", "model", "--document", "1", "--json"}, 1,
+               "--document 1");
 }
 
 TEST_F(ChatTest, WhatConversationsAreNotFor) {

@@ -1,10 +1,8 @@
 // The other commands: generate, logits, info, corpus, doctor, bench, help.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "tests/cli/run_tril.h"
-#include "tril/containers/json.h"
 #include "tril/containers/safetensors.h"
 #include "tril/text/tokenizer.h"
 #include "tril/text/utf8.h"
@@ -131,9 +129,7 @@ TEST_F(Commands, EvalMeasuresText) {
            {{"eval", "model", "missing.txt"}, 2},
            {{"eval", "model", "text.txt", "--context", "17"}, 1},
            {{"eval", "model", "text.txt", "--stride", "17"}, 1}}) {
-    const Result refused = run(arguments);
-    EXPECT_EQ(refused.code, code) << refused.err;
-    EXPECT_TRUE(one_line(refused.err)) << refused.err;
+    expect_error(run(arguments), code, {});
   }
   // Broken documents count for nothing, also where a long one breaks late.
   std::string broken;
@@ -145,9 +141,7 @@ TEST_F(Commands, EvalMeasuresText) {
   EXPECT_EQ(rest["documents"], 1);
   for (const char* name : {"tokens", "bytes", "words", "loss_nats"})
     EXPECT_EQ(rest[name], scores[name]) << name;
-  const Result short_text = run({"eval", "model", "-"}, {.input = "x"});
-  EXPECT_EQ(short_text.code, 2);
-  EXPECT_NE(short_text.err.find("at least two tokens"), std::string::npos) << short_text.err;
+  expect_error(run({"eval", "model", "-"}, {.input = "x"}), 2, {"at least two tokens"});
 }
 
 TEST_F(Commands, Info) {
@@ -202,10 +196,7 @@ TEST_F(Commands, BenchKeys) {
   const auto rows = [&](const std::vector<std::string>& arguments) {
     const Result result = run(arguments);
     EXPECT_EQ(result.code, 0) << result.err;
-    std::vector<Json> lines;
-    std::istringstream text(result.out);
-    for (std::string line; std::getline(text, line);) lines.push_back(parse_json(line));
-    return lines;
+    return json_lines(result.out);
   };
   const auto step = rows({"bench", "step", "--preset", "names-1x16", "--seconds", "0.01", "--json"});
   ASSERT_EQ(step.size(), 1u);

@@ -15,17 +15,9 @@ class Errors : public ::testing::Test {
     return run_tril(arguments, {.directory = directory_.path()});
   }
 
-  // The command fails with this code; its one line holds all these pieces.
   void expect_error(const std::vector<std::string>& arguments, int code,
-                    const std::vector<std::string>& pieces) {
-    const Result result = run(arguments);
-    std::string command;
-    for (const std::string& argument : arguments) command += " " + argument;
-    EXPECT_EQ(result.code, code) << command << "\n" << result.err;
-    EXPECT_TRUE(one_line(result.err)) << command << "\n" << result.err;
-    for (const std::string& piece : pieces)
-      EXPECT_NE(result.err.find(piece), std::string::npos) << command << ": no '" << piece << "' in\n"
-                                                           << result.err;
+                    const std::vector<std::string>& parts) {
+    cli_testing::expect_error(run(arguments), code, parts);
   }
 
   testing::TemporaryDirectory directory_;

@@ -2,7 +2,6 @@
 #include <sstream>
 
 #include "tests/cli/run_tril.h"
-#include "tril/containers/json.h"
 
 namespace tril::cli_testing {
 namespace {
@@ -26,17 +25,7 @@ class Plot : public ::testing::Test {
     return run(words);
   }
   static std::vector<Json> log(const std::string& name) {
-    std::vector<Json> lines;
-    std::istringstream text(read_file(*directory_ / name / "log.jsonl"));
-    for (std::string line; std::getline(text, line);) lines.push_back(parse_json(line));
-    return lines;
-  }
-  static void expect_error(const Result& result, int code, const std::vector<std::string>& pieces) {
-    EXPECT_EQ(result.code, code) << result.out << result.err;
-    EXPECT_EQ(result.out, "");
-    EXPECT_TRUE(one_line(result.err)) << result.err;
-    for (const std::string& piece : pieces)
-      EXPECT_NE(result.err.find(piece), std::string::npos) << "no '" << piece << "' in\n" << result.err;
+    return json_lines(read_file(*directory_ / name / "log.jsonl"));
   }
   static inline testing::TemporaryDirectory* directory_ = nullptr;
 };

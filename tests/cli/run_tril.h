@@ -14,11 +14,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/support/temporary_directory.h"
+#include "tril/containers/json.h"
 
 namespace tril::cli_testing {
 
@@ -26,6 +28,7 @@ struct Result {
   int code = -1;  // 1000 + signal if a signal ended the child
   std::string out, err;
   int64_t peak_bytes = 0;  // of its resident memory
+  std::string command;     // its words, for messages
 };
 
 struct RunOptions {
@@ -76,6 +79,7 @@ inline void drain(pollfd& pipe, std::string& text) {
 
 inline Result run_tril(const std::vector<std::string>& arguments, const RunOptions& options = {}) {
   Result result;
+  for (const std::string& argument : arguments) result.command += " " + argument;
   if (std::getenv("TRIL_BINARY") == nullptr) {
     ADD_FAILURE() << "the environment variable TRIL_BINARY does not name the command";
     return result;
@@ -161,6 +165,24 @@ inline std::vector<std::string> train_arguments(const std::vector<std::string>& 
 
 inline bool one_line(const std::string& text) {
   return !text.empty() && text.find('\n') == text.size() - 1 && text.starts_with("tril: ");
+}
+
+// The command failed with this code, and did nothing but write one line to standard error that holds all
+// these parts.
+inline void expect_error(const Result& result, int code, const std::vector<std::string>& parts) {
+  SCOPED_TRACE("tril" + result.command);
+  EXPECT_EQ(result.code, code) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(one_line(result.err)) << result.err;
+  for (const std::string& part : parts)
+    EXPECT_NE(result.err.find(part), std::string::npos) << "no '" << part << "' in\n" << result.err;
+}
+
+inline std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out.push_back(parse_json(line));
+  return out;
 }
 
 // Control characters other than line breaks; bytes of UTF-8 are none.

@@ -1,6 +1,4 @@
 // tril tokenizer: from text to a tokenizer, to ids, to other formats and back.
-#include <nlohmann/json.hpp>
-
 #include "tests/cli/run_tril.h"
 
 namespace tril {
@@ -10,7 +8,6 @@ using cli_testing::read_file;
 using cli_testing::Result;
 using cli_testing::run_tril;
 using cli_testing::write_file;
-using Json = nlohmann::json;
 
 class TokenizerCommand : public ::testing::Test {
  protected:
@@ -22,12 +19,8 @@ class TokenizerCommand : public ::testing::Test {
     words.insert(words.begin(), "tokenizer");
     return run_tril(words, {.directory = dir_.path(), .input = input});
   }
-  Result fails(const std::vector<std::string>& words, int code, const std::string& part) {
-    const Result result = run(words);
-    EXPECT_EQ(result.code, code) << result.err;
-    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-    return result;
+  void fails(const std::vector<std::string>& words, int code, const std::string& part) {
+    cli_testing::expect_error(run(words), code, {part});
   }
   testing::TemporaryDirectory dir_;
 };
@@ -75,7 +68,7 @@ TEST_F(TokenizerCommand, LearnsFromWhateverTextIsStoredIn) {
                          (dir_ / "packed.txt.gz").string() + "'")
                             .c_str()),
             0);
-  write_file(dir_ / "a.jsonl", Json{{"text", text}}.dump() + "\n");
+  write_file(dir_ / "a.jsonl", to_text({{"text", text}}) + "\n");
   std::filesystem::create_directories(dir_ / "folder" / "inner");
   write_file(dir_ / "folder" / "inner" / "a.md", text);
   for (const std::string from : {"packed.txt.gz", "a.jsonl", "folder", "-"}) {
@@ -91,7 +84,7 @@ TEST_F(TokenizerCommand, TrainingHasItsOptions) {
                  "--pattern", "llama3", "--out", "u.json"})
                 .code,
             0);
-  const Json info = Json::parse(run({"info", "u.json", "--json"}).out);
+  const Json info = parse_json(run({"info", "u.json", "--json"}).out);
   EXPECT_EQ(info["pattern"], "llama3");
   EXPECT_LT(info["vocabulary"], 500);
   EXPECT_EQ(info["specials"][1]["content"], "<|b|>");
@@ -99,7 +92,7 @@ TEST_F(TokenizerCommand, TrainingHasItsOptions) {
   ASSERT_EQ(
       run({"train", "text.txt", "--vocab", "280", "--pattern", "[a-z]+|[^a-z]+", "--out", "own.json"}).code,
       0);
-  EXPECT_EQ(Json::parse(run({"info", "own.json", "--json"}).out)["pattern"], "own");
+  EXPECT_EQ(parse_json(run({"info", "own.json", "--json"}).out)["pattern"], "own");
 }
 
 TEST_F(TokenizerCommand, GoesThroughFormats) {
@@ -112,10 +105,9 @@ TEST_F(TokenizerCommand, GoesThroughFormats) {
     EXPECT_EQ(run({"encode", "--tokenizer", out, "text.txt"}).out, ids) << format;
   }
   const Result compared = run({"compare", "t.json", "t.gguf", "text.txt", "--json"});
-  EXPECT_EQ(Json::parse(compared.out)["files"][0]["same_ids"], true);
+  EXPECT_EQ(parse_json(compared.out)["files"][0]["same_ids"], true);
   ASSERT_EQ(run({"train", "text.txt", "--vocab", "270", "--out", "small.json"}).code, 0);
-  const Json row =
-      Json::parse(run({"compare", "t.json", "small.json", "text.txt", "--json"}).out)["files"][0];
+  const Json row = parse_json(run({"compare", "t.json", "small.json", "text.txt", "--json"}).out)["files"][0];
   EXPECT_LT(row["tokens_a"], row["tokens_b"]);
   EXPECT_GE(row["first_difference"]["token"], 0);
   EXPECT_NE(run({"compare", "t.json", "small.json", "text.txt"}).out.find("differ first at token"),
@@ -149,8 +141,8 @@ TEST_F(TokenizerCommand, TrainsAModelWithAnyFormat) {
                 "--channels", "16", "--context", "16", "--batch", "2", "--out", "run"},
                {.directory = dir_.path()});
   EXPECT_EQ(trained.code, 0) << trained.err;
-  EXPECT_EQ(Json::parse(run({"info", "run", "--json"}).out)["fingerprint"],
-            Json::parse(run({"info", "t.json", "--json"}).out)["fingerprint"]);
+  EXPECT_EQ(parse_json(run({"info", "run", "--json"}).out)["fingerprint"],
+            parse_json(run({"info", "t.json", "--json"}).out)["fingerprint"]);
   EXPECT_EQ(
       run_tril({"generate", "run", "--prompt", "The", "--max-tokens", "3"}, {.directory = dir_.path()}).code,
       0);

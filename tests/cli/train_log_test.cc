@@ -3,7 +3,6 @@
 
 #include "tests/cli/run_tril.h"
 #include "tests/support/event_file.h"
-#include "tril/containers/json.h"
 
 namespace tril::cli_testing {
 namespace {
@@ -36,10 +35,9 @@ class TrainLog : public ::testing::Test {
   // Each step of log.jsonl once, in order, with its values.
   void expect_events_equal_log(const std::string& out) {
     const std::vector<ReadEvent> all = events(out);
-    std::istringstream text(read_file(directory_ / out / "log.jsonl"));
     size_t at = 2;  // after the version and the restart
-    for (std::string line; std::getline(text, line); ++at) {
-      const Json json = parse_json(line);
+    for (const Json& json : json_lines(read_file(directory_ / out / "log.jsonl"))) {
+      const std::string line = to_text(json);
       ASSERT_LT(at, all.size()) << line;
       EXPECT_EQ(all[at].step, json["step"]);
       const std::pair<const char*, const char*> names[] = {
@@ -53,6 +51,7 @@ class TrainLog : public ::testing::Test {
         EXPECT_EQ(all[at].scalars.at(tag), json[name].get<float>()) << tag << " in " << line;
       }
       EXPECT_GE(all[at].wall_time, all[at - 1].wall_time);
+      ++at;
     }
     EXPECT_EQ(at, all.size());
   }

@@ -47,9 +47,7 @@ TEST_F(TrainMix, ResumedEqualsNeverStoppedAndOtherMixturesAreRefused) {
            {{"--batch", "2", "--accumulate", "2"}, "--batch was 4, now 2"},
            {{"--mix", "1"}, "--mix 1: 1 weight for 2 sources"},
            {{"--mix", "1,x"}, "--mix '1,x'"}}) {
-    const Result refused = run(words("part", more));
-    EXPECT_EQ(refused.code, 1) << refused.err;
-    EXPECT_NE(refused.err.find(what), std::string::npos) << refused.err;
+    expect_error(run(words("part", more)), 1, {what});
   }
 }
 

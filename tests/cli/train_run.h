@@ -1,10 +1,7 @@
 // A folder with text.txt, and `tril train` in it.
 #pragma once
 
-#include <sstream>
-
 #include "tests/cli/run_tril.h"
-#include "tril/containers/json.h"
 
 namespace tril::cli_testing {
 
@@ -20,13 +17,11 @@ class TrainRunTest : public ::testing::Test {
 
   // The log without its timing.
   std::vector<Json> log(const std::string& out) {
-    std::vector<Json> lines;
-    std::istringstream text(read_file(directory_ / out / "log.jsonl"));
-    for (std::string line; std::getline(text, line);) {
-      lines.push_back(parse_json(line));
-      EXPECT_TRUE(lines.back().contains("seconds") && lines.back().contains("tokens_per_s")) << line;
-      lines.back().erase("seconds");
-      lines.back().erase("tokens_per_s");
+    std::vector<Json> lines = json_lines(read_file(directory_ / out / "log.jsonl"));
+    for (Json& line : lines) {
+      EXPECT_TRUE(line.contains("seconds") && line.contains("tokens_per_s")) << to_text(line);
+      line.erase("seconds");
+      line.erase("tokens_per_s");
     }
     return lines;
   }

@@ -59,9 +59,7 @@ TEST_F(TrainWatch, SavesByTheClock) {
   EXPECT_GE(std::stol(often.back()), 29) << often.size();
   EXPECT_LE(often.size(), 4u);
   EXPECT_EQ(std::stol(killed_at_30("never", "0").back()) % 10, 0) << "only the best";
-  const Result bad = run(train_arguments({"--save-minutes", "-1"}));
-  EXPECT_EQ(bad.code, 1);
-  EXPECT_NE(bad.err.find("--save-minutes"), std::string::npos) << bad.err;
+  expect_error(run(train_arguments({"--save-minutes", "-1"})), 1, {"--save-minutes"});
 }
 
 TEST_F(TrainWatch, TheBestIsKeptAndCanBeTheModel) {
@@ -106,10 +104,7 @@ TEST_F(TrainWatch, TheBestIsKeptAndCanBeTheModel) {
   EXPECT_EQ(weights("stopped"), weights("best"));
 
   std::filesystem::remove_all(directory_ / "best" / "steps" / best_name);
-  const Result missing = run(words("best", {"--final-model", "best"}));
-  EXPECT_EQ(missing.code, 2);
-  EXPECT_TRUE(one_line(missing.err)) << missing.err;
-  EXPECT_NE(missing.err.find(best_name), std::string::npos) << missing.err;
+  expect_error(run(words("best", {"--final-model", "best"})), 2, {best_name});
 }
 
 TEST_F(TrainWatch, PatienceEndsARun) {
@@ -155,13 +150,11 @@ TEST_F(TrainWatch, WarnsOfARateTooHigh) {
   const Result result = run(
       train_arguments({"--json", "--out", "run", "--learning-rate", "3", "--steps", "150", "--clip", "0"}));
   ASSERT_EQ(result.code, 0) << result.err;
-  std::istringstream text(result.out);
   std::map<std::string, int> kinds;
-  for (std::string line; std::getline(text, line);) {
-    const Json value = parse_json(line);
-    if (value["event"] != "warning") continue;
-    ++kinds[value["kind"]];
-    EXPECT_TRUE(value["step"].is_number_integer() && value["message"].is_string()) << line;
+  for (const Json& line : json_lines(result.out)) {
+    if (line.at("event") != "warning") continue;
+    ++kinds[line.at("kind")];
+    EXPECT_TRUE(line.at("step").is_number_integer() && line.at("message").is_string()) << to_text(line);
   }
   EXPECT_EQ(kinds["learning_rate"], 1);
   for (const auto& [kind, count] : kinds) EXPECT_LE(count, 2) << kind;
@@ -235,9 +228,8 @@ TEST_F(TrainFrom, StartsFromTheWeightsAndGoesOnWithoutThem) {
 
   ASSERT_EQ(run(from_base("stopped", more), {.signal_at = "step 20/", .signal = SIGINT}).code, 0);
   std::filesystem::rename(directory_ / "base", directory_ / "gone");
-  const Result other = run({"train", "more.txt", "--from", "gone", "--out", "stopped"});
-  EXPECT_EQ(other.code, 1);
-  EXPECT_NE(other.err.find("--from was \"base\", now \"gone\""), std::string::npos) << other.err;
+  expect_error(run({"train", "more.txt", "--from", "gone", "--out", "stopped"}), 1,
+               {"--from was \"base\", now \"gone\""});
   auto spelled = from_base("stopped", more);
   spelled[3] = "./base/";
   const Result second = run(spelled);
@@ -249,14 +241,8 @@ TEST_F(TrainFrom, StartsFromTheWeightsAndGoesOnWithoutThem) {
 }
 
 TEST_F(TrainFrom, RefusesWhatTheModelDecides) {
-  const auto refused = [&](const std::vector<std::string>& words, const std::vector<std::string>& pieces,
-                           int code) {
-    const Result result = run(words);
-    EXPECT_EQ(result.code, code);
-    EXPECT_TRUE(one_line(result.err)) << result.err;
-    for (const std::string& piece : pieces)
-      EXPECT_NE(result.err.find(piece), std::string::npos) << "no '" << piece << "' in " << result.err;
-  };
+  const auto refused = [&](const std::vector<std::string>& words, const std::vector<std::string>& parts,
+                           int code) { expect_error(run(words), code, parts); };
   refused(from_base("x", {"--layers", "3", "--arch", "gpt"}),
           {"--arch is \"gpt\", the model has \"custom\"", "--layers is 3, the model has 1"}, 1);
   refused(from_base("x", {"--qk-norm"}), {"--qk-norm is true, the model has false"}, 1);
