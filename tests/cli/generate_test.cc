@@ -1,6 +1,5 @@
 // `tril generate`: where a text ends, several together, JSON.
 #include <set>
-#include <sstream>
 
 #include "tests/cli/train_run.h"
 
@@ -19,54 +18,61 @@ class GenerateCommandTest : public ::testing::Test {
     ASSERT_EQ(result.code, 0) << result.err;
   }
   static void TearDownTestSuite() { delete directory_; }
-  static Result run(std::vector<std::string> more, const std::string& input = "") {
+  static Result run(std::vector<std::string> more) {
     more.insert(more.begin(), {"generate", "model"});
-    return run_tril(more, {.directory = directory_->path(), .input = input});
+    return run_tril(more, {.directory = directory_->path()});
   }
-  static std::vector<Json> json(std::vector<std::string> more, const std::string& input = "") {
+  static std::vector<Json> json(std::vector<std::string> more) {
     more.emplace_back("--json");
-    const Result result = run(more, input);
-    EXPECT_EQ(result.code, 0) << result.err;
-    std::vector<Json> out;
-    std::istringstream lines(result.out);
-    for (std::string line; std::getline(lines, line);) out.push_back(parse_json(line));
-    return out;
-  }
-  static void expect_error(const std::vector<std::string>& more, int code, std::string_view part) {
     const Result result = run(more);
-    EXPECT_EQ(result.code, code) << result.err;
-    EXPECT_TRUE(one_line(result.err)) << result.err;
-    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(result.code, 0) << result.err;
+    return json_lines(result.out);
+  }
+  static void expect_error(const std::vector<std::string>& more, int code, const std::string& part) {
+    cli_testing::expect_error(run(more), code, {part});
   }
   static testing::TemporaryDirectory* directory_;
 };
 testing::TemporaryDirectory* GenerateCommandTest::directory_ = nullptr;
 
 TEST_F(GenerateCommandTest, StopStringsEndTheTextAndDoNotShow) {
-  const std::string whole = run({"--prompt", "The", "--temperature", "0", "--max-tokens", "60"}).out;
-  const std::string stop = whole.substr(13, 3);  // three tokens
-  const size_t at = whole.find(stop, 3);
-  const Result cut =
-      run({"--prompt", "The", "--temperature", "0", "--max-tokens", "60", "--stop", "never", "--stop", stop});
-  EXPECT_EQ(cut.out, whole.substr(0, at) + "\n");
-  const Json line =
-      json({"--prompt", "The", "--temperature", "0", "--max-tokens", "60", "--stop", stop}).at(0);
-  EXPECT_EQ(line["text"], whole.substr(3, at - 3));
+  // No pair of tokens comes twice, so that a stop string of three stands only where it was taken from.
+  const std::vector<std::string> words = {"--prompt",          "The", "--temperature", "0",
+                                          "--no-repeat-ngram", "2",   "--max-tokens",  "60"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const std::string whole = run(words).out;
+  ASSERT_GT(whole.size(), 60u);
+  const std::string stop = whole.substr(13, 3), before = whole.substr(3, 10);
+  EXPECT_EQ(run(with({"--stop", "never", "--stop", stop})).out, "The" + before + "\n");
+  const Json line = json(with({"--stop", stop})).at(0);
+  EXPECT_EQ(line["text"], before);
   EXPECT_EQ(line["finish"], "stop");
   EXPECT_EQ(line["stop"], stop);
-  const Json lines =
-      json({"--prompt", "The", "--temperature", "0", "--max-tokens", "60", "--stop", "\\n"}).at(0);
-  EXPECT_EQ(lines["text"], whole.substr(3, whole.find('\n') - 3));
+  // An escape in it; the bias draws line breaks.
+  const Json lines = json(with({"--stop", "\\n", "--logit-bias", "10:1000"})).at(0);
+  EXPECT_EQ(lines["text"], "");
+  EXPECT_EQ(lines["finish"], "stop");
+  EXPECT_EQ(lines["stop"], "\n");
 }
 
 TEST_F(GenerateCommandTest, StopIds) {
-  const Json whole = json({"--prompt", "The", "--temperature", "0", "--max-tokens", "20"}).at(0);
+  // No token comes twice.
+  const std::vector<std::string> words = {"--prompt",          "The", "--temperature", "0",
+                                          "--no-repeat-ngram", "1",   "--max-tokens",  "20"};
+  const Json whole = json(words).at(0);
   EXPECT_EQ(whole["finish"], "length");
-  const int id = whole["tokens"][9];
-  const Json cut = json({"--prompt", "The", "--temperature", "0", "--stop-id", std::to_string(id)}).at(0);
+  std::vector<int> tokens = whole["tokens"];
+  ASSERT_EQ(tokens.size(), 20u);
+  tokens.resize(10);
+  std::vector<std::string> stopped = words;
+  stopped.insert(stopped.end(), {"--stop-id", std::to_string(tokens.back())});
+  const Json cut = json(stopped).at(0);
   EXPECT_EQ(cut["finish"], "stop_id");
-  EXPECT_EQ(cut["tokens"].back(), id);
-  EXPECT_LE(cut["tokens"].size(), 10u);
+  EXPECT_EQ(cut["tokens"], tokens);
 }
 
 TEST_F(GenerateCommandTest, TogetherAsAlone) {
