@@ -3,29 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/compare.h"
+#include "tests/generate/small_model.h"
 #include "tests/support/expect_error.h"
 #include "tril/generate/generate.h"
 
 namespace tril {
 namespace {
 
-TransformerConfig small(const char* architecture, int64_t window = 0) {
-  TransformerConfig c{.vocabulary = 23, .context = 12, .channels = 16, .layers = 2, .heads = 2};
-  c.set_architecture(architecture);
-  c.attention.window = window;
-  return c;
-}
-
-struct SmallModel {
-  explicit SmallModel(const TransformerConfig& config) : model(config) {
-    parameters.initialize(7);
-    for (const auto& item : parameters.items())  // distributions that are not flat
-      for (int64_t i = 0; i < item.weight->value.elements(); ++i) item.weight->value.f32()[i] *= 5;
-  }
-  Transformer model;
-  Parameters parameters{model, Parameters::Memory::kValues};
-};
+using testing::expect_close;
+using testing::small_config;
+using testing::SmallModel;
 
 std::vector<GenerateRequest> requests() {
   return {{{3, 1, 4}, 1},
@@ -39,7 +26,8 @@ std::vector<GenerateRequest> requests() {
 TEST(GenerateBatch, EachTextIsWhatItIsAlone) {
   SerialExecutor executor;
   bool some_stop = false, some_do_not = false;
-  for (const auto& config : {small("gpt"), small("llama"), small("llama", 4), small("gpt", 5)}) {
+  for (const auto& config :
+       {small_config("gpt"), small_config("llama"), small_config("llama", 4), small_config("gpt", 5)}) {
     SmallModel m(config);
     const std::vector<GenerateRequest> all = requests();
     GenerateOptions options{.sampler = {.temperature = 1, .repetition_penalty = 1.3f, .no_repeat_ngram = 3},
@@ -67,7 +55,7 @@ TEST(GenerateBatch, EachTextIsWhatItIsAlone) {
 }
 
 TEST(GenerateBatch, ThreadsDoNotMatter) {
-  SmallModel m(small("llama"));
+  SmallModel m(small_config("llama"));
   const std::vector<GenerateRequest> all = requests();
   std::vector<std::vector<std::vector<int32_t>>> texts;
   for (const int threads : {1, 3}) {
@@ -83,7 +71,7 @@ TEST(GenerateBatch, ThreadsDoNotMatter) {
 }
 
 TEST(GenerateBatch, ATextEndsWhereItIsTold) {
-  SmallModel m(small("gpt"));
+  SmallModel m(small_config("gpt"));
   SerialExecutor executor;
   std::vector<size_t> tokens(5);
   generate_batch(m.model, executor, requests(), {.max_tokens = 9},
@@ -95,7 +83,7 @@ TEST(GenerateBatch, ATextEndsWhereItIsTold) {
 }
 
 TEST(BatchDecoder, RefusesWhatIsNoToken) {
-  SmallModel m(small("gpt"));
+  SmallModel m(small_config("gpt"));
   SerialExecutor executor;
   BatchDecoder decoder(m.model, executor, {.sequences = 2});
   const std::vector<int32_t> good = {1, 2}, bad = {1, 23};
@@ -110,7 +98,8 @@ TEST(BatchDecoder, RefusesWhatIsNoToken) {
 TEST(Decoder, BecomeReadsOnlyWhatIsNew) {
   SerialExecutor executor;
   const std::vector<int32_t> a = {3, 1, 4, 1, 5, 9}, b = {3, 1, 4, 2, 6}, c = {3, 1, 4, 2, 6, 7, 7, 1};
-  for (const auto& config : {small("gpt"), small("llama"), small("llama", 4), small("gpt", 5)}) {
+  for (const auto& config :
+       {small_config("gpt"), small_config("llama"), small_config("llama", 4), small_config("gpt", 5)}) {
     SmallModel m(config);
     Decoder decoder(m.model, executor);
     int64_t read = 0;
@@ -120,8 +109,7 @@ TEST(Decoder, BecomeReadsOnlyWhatIsNew) {
       read = decoder.tokens_read();
       EXPECT_EQ(decoder.length(), std::ssize(tokens));
       Decoder fresh(m.model, executor);
-      const std::span<const float> expected = fresh.append(tokens);
-      for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-5) << i;
+      expect_close(logits, fresh.append(tokens));
     };
     check(a, 6);
     check(b, 2);
@@ -135,7 +123,7 @@ TEST(Decoder, BecomeReadsOnlyWhatIsNew) {
 // A window that has moved on cannot go back: all is read again.
 TEST(Decoder, BecomeReadsAllAgainWhereTheWindowHasMovedOn) {
   SerialExecutor executor;
-  SmallModel m(small("llama", 4));
+  SmallModel m(small_config("llama", 4));
   std::vector<int32_t> tokens;
   for (int i = 0; i < 40; ++i) tokens.push_back(i * 7 % 23);
   Decoder decoder(m.model, executor);
@@ -145,8 +133,7 @@ TEST(Decoder, BecomeReadsAllAgainWhereTheWindowHasMovedOn) {
   const std::span<const float> logits = decoder.become(tokens);
   EXPECT_EQ(decoder.tokens_read() - read, 20);
   Decoder fresh(m.model, executor);
-  const std::span<const float> expected = fresh.append(tokens);
-  for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-5);
+  expect_close(logits, fresh.append(tokens));
 }
 
 }  // namespace

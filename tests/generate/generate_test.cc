@@ -8,11 +8,17 @@
 #include <map>
 #include <set>
 
+#include "tests/generate/small_model.h"
 #include "tests/support/compare.h"
+#include "tests/support/expect_error.h"
 #include "tril/nn/session.h"
 
 namespace tril {
 namespace {
+
+using testing::expect_close;
+using testing::expect_error;
+using testing::small_config;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -22,17 +28,6 @@ std::map<int32_t, int> draws(const std::vector<float>& logits, const SamplerOpti
   std::map<int32_t, int> out;
   for (uint64_t i = 0; i < count; ++i) ++out[sample_token(logits, options, i)];
   return out;
-}
-
-ErrorKind kind_of(const std::function<void()>& body, std::string* message = nullptr) {
-  try {
-    body();
-  } catch (const Error& error) {
-    if (message != nullptr) *message = error.what();
-    return error.kind();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return ErrorKind::kUse;
 }
 
 TEST(Sampler, ZeroTemperatureTakesTheLowestOfTheHighest) {
@@ -112,9 +107,7 @@ TEST(Sampler, SeedAndIndexDecide) {
 TEST(Sampler, RefusesOptionsByName) {
   const std::vector<float> logits = {0, 1};
   const auto refused = [&](const SamplerOptions& options, const char* name) {
-    std::string message;
-    EXPECT_EQ(kind_of([&] { sample_token(logits, options, 0); }, &message), ErrorKind::kUse);
-    EXPECT_NE(message.find(name), std::string::npos) << message;
+    expect_error(ErrorKind::kUse, {name}, [&] { sample_token(logits, options, 0); });
   };
   refused({.temperature = -1}, "--temperature is -1");
   refused({.temperature = kNaN}, "--temperature is nan");
@@ -128,33 +121,15 @@ TEST(Sampler, RefusesOptionsByName) {
 TEST(Sampler, NonFiniteLogitsStopIt) {
   for (const float bad : {kNaN, kInfinity, -kInfinity}) {
     for (const float temperature : {0.0f, 1.0f}) {
-      std::string message;
       const std::vector<float> logits = {0, bad, 1};
-      EXPECT_EQ(kind_of([&] { sample_token(logits, {.temperature = temperature}, 41); }, &message),
-                ErrorKind::kNumerics);
-      EXPECT_NE(message.find("non-finite logits at step 41"), std::string::npos) << message;
+      expect_error(ErrorKind::kNumerics, {"non-finite logits at step 41"},
+                   [&] { sample_token(logits, {.temperature = temperature}, 41); });
     }
   }
 }
 
 class GenerateTest : public ::testing::Test {
  protected:
-  GenerateTest() : model_(config()), parameters_(model_, Parameters::Memory::kValues) {
-    parameters_.initialize(7);
-    for (const auto& item : parameters_.items()) {  // larger weights: distributions that are not flat
-      float* const w = item.weight->value.f32();
-      for (int64_t i = 0; i < item.weight->value.elements(); ++i) w[i] *= 5;
-    }
-  }
-  static TransformerConfig config() {
-    TransformerConfig c;
-    c.vocabulary = 23;
-    c.context = 12;
-    c.channels = 16;
-    c.layers = 2;
-    c.heads = 2;
-    return c;
-  }
   // Logits after these tokens, at most `context` of them, straight from the model.
   std::vector<float> direct(std::span<const int32_t> tokens) {
     const auto time = static_cast<int64_t>(tokens.size());
@@ -164,14 +139,10 @@ class GenerateTest : public ::testing::Test {
                   View(all.data(), {time, 23}));
     return {all.end() - 23, all.end()};
   }
-  static void expect_close(std::span<const float> a, const std::vector<float>& b) {
-    ASSERT_EQ(a.size(), b.size());
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5) << i;
-  }
 
   SerialExecutor executor_;
-  Transformer model_;
-  Parameters parameters_;
+  testing::SmallModel small_{small_config("gpt")};
+  Transformer& model_ = small_.model;
 };
 
 TEST_F(GenerateTest, DecoderGivesTheModelsLogits) {
@@ -204,8 +175,7 @@ TEST_F(GenerateTest, BeyondTheContextHalfOfItIsReadAgain) {
 // Rotary positions and a window below the context: no end. A window above it hides nothing, and the context
 // counts.
 TEST(Decoder, AWindowGoesOnWithoutEndIfTrainingSawItsEdge) {
-  TransformerConfig c{.vocabulary = 23, .context = 12, .channels = 16, .layers = 2, .heads = 2};
-  c.set_architecture("llama");
+  TransformerConfig c = small_config("llama");
   std::vector<int32_t> tokens;
   for (int i = 0; i < 40; ++i) tokens.push_back((i * 7 + i * i) % 23);
   SerialExecutor executor;
@@ -295,21 +265,20 @@ TEST_F(GenerateTest, StopsWhenToldAndAtEndOfText) {
 }
 
 TEST_F(GenerateTest, RefusesBadPrompts) {
-  const std::vector<int32_t> none, high = {1, 23}, negative = {-1};
-  std::string message;
-  EXPECT_EQ(kind_of([&] { generate(model_, executor_, none, 3, {}); }), ErrorKind::kUse);
-  EXPECT_EQ(kind_of([&] { generate(model_, executor_, high, 3, {}); }, &message), ErrorKind::kUse);
-  EXPECT_NE(message.find("token 23 at position 1"), std::string::npos) << message;
-  EXPECT_EQ(kind_of([&] { generate(model_, executor_, negative, 3, {}); }), ErrorKind::kUse);
-  EXPECT_EQ(kind_of([&] { generate(model_, executor_, high, -1, {}); }), ErrorKind::kUse);
+  const auto refused = [&](const std::vector<int32_t>& prompt, int64_t max_tokens, std::string_view part) {
+    expect_error(ErrorKind::kUse, {part}, [&] { generate(model_, executor_, prompt, max_tokens, {}); });
+  };
+  refused({}, 3, "the prompt is empty");
+  refused({1, 23}, 3, "token 23 at position 1");
+  refused({-1}, 3, "token -1 at position 0");
+  refused({1}, -1, "--max-tokens is -1");
 }
 
 TEST_F(GenerateTest, PoisonedWeightsStopIt) {
-  parameters_.find("ln_final.weight").value.f32()[3] = kNaN;
+  small_.parameters.find("ln_final.weight").value.f32()[3] = kNaN;
   const std::vector<int32_t> prompt = {3};
-  std::string message;
-  EXPECT_EQ(kind_of([&] { generate(model_, executor_, prompt, 3, {}); }, &message), ErrorKind::kNumerics);
-  EXPECT_NE(message.find("non-finite logits at step 0"), std::string::npos) << message;
+  expect_error(ErrorKind::kNumerics, {"non-finite logits at step 0"},
+               [&] { generate(model_, executor_, prompt, 3, {}); });
 }
 
 }  // namespace
