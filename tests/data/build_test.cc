@@ -187,7 +187,6 @@ TEST(TokenStore, SentencePieceHasTheTokensOfTheWhole) {
   EXPECT_TRUE(written == tokenizer.decode(expected.train));
 }
 
-// A cut within the first character of a later piece.
 // Where the tokenizer's models start every text with a token, documents begin with it, once, and no part of
 // one.
 class BeginOfText : public ::testing::TestWithParam<const char*> {};
@@ -197,17 +196,18 @@ TEST_P(BeginOfText, StandsBeforeEachDocument) {
   const TemporaryFolder folder;
   Json json = parse_json(slurp(Path(TRIL_TOKENIZER_CASES_FOLDER) / "llama3.json"))["tokenizer"];
   const std::string name_of_begin = GetParam();
+  int32_t begin = -1;
   for (const Json& token : json["added_tokens"])
-    if (token["content"] == name_of_begin)
-      json["post_processor"]["special_tokens"] = {
-          {name_of_begin,
-           {{"id", name_of_begin}, {"ids", {token["id"]}}, {"tokens", Json::array({name_of_begin})}}}};
+    if (token["content"] == name_of_begin) begin = token["id"];
+  ASSERT_GE(begin, 0);
+  json["post_processor"]["special_tokens"] = {
+      {name_of_begin,
+       {{"id", name_of_begin}, {"ids", Json::array({begin})}, {"tokens", Json::array({name_of_begin})}}}};
   for (const char* form : {"single", "pair"})
     json["post_processor"][form][0]["SpecialToken"]["id"] = name_of_begin;
   const Path file = folder.write("tokenizer.json", json.dump());
   const Tokenizer tokenizer = Tokenizer::load(file);
-  const int32_t begin = tokenizer.begin_of_text();
-  ASSERT_GE(begin, 0);
+  ASSERT_EQ(tokenizer.begin_of_text(), begin);
   const auto build_with = [&](const Path& source, const std::string& out, int64_t piece_bytes) {
     SerialExecutor executor;
     BuildOptions options;
@@ -253,6 +253,7 @@ TEST_P(BeginOfText, StandsBeforeEachDocument) {
   }
 }
 
+// A cut within the first character of a later piece.
 TEST(TokenStore, ACutAtTheBeginOfAPieceEndsTheDocument) {
   const TemporaryFolder folder;
   std::string text;
