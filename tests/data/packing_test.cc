@@ -26,6 +26,15 @@ class PackingTest : public ::testing::Test {
                          "Four" + std::string(static_cast<size_t>(i * 5 % 11), 'y')));
     return out;
   }
+  static std::multiset<std::vector<int32_t>> texts_of(const Conversations& side) {
+    std::multiset<std::vector<int32_t>> out;
+    for (size_t i = 0; i + 1 < side.begins.size(); ++i)
+      out.insert({side.tokens.begin() + side.begins[i], side.tokens.begin() + side.begins[i + 1]});
+    return out;
+  }
+  static std::vector<int32_t> row_of(const Batch& batch, int64_t row) {
+    return {batch.targets + row * batch.time, batch.targets + (row + 1) * batch.time};
+  }
   std::shared_ptr<const ConversationCorpus> pack(const std::vector<SourceConversation>& conversations,
                                                  int64_t context, double fraction = 0.2) const {
     return pack_conversations(conversations, chat_, tokenizer_, fraction, context);
@@ -37,12 +46,9 @@ class PackingTest : public ::testing::Test {
 
 TEST_F(PackingTest, EveryConversationStandsInOneRowAsItIs) {
   const auto corpus = pack(many(60), 96);
-  std::multiset<std::vector<int32_t>> expected, found;
+  std::multiset<std::vector<int32_t>> found;
   const Conversations& c = corpus->train;
   ASSERT_GT(c.count(), 30);
-  for (int64_t i = 0; i < c.count(); ++i)
-    expected.insert({c.tokens.begin() + c.begins[static_cast<size_t>(i)],
-                     c.tokens.begin() + c.begins[static_cast<size_t>(i) + 1]});
   const PackedRows& rows = *corpus->train_rows;
   PackedRows::Columns columns(1, 96);
   int64_t counted = 0, padding = 0;
@@ -70,7 +76,7 @@ TEST_F(PackingTest, EveryConversationStandsInOneRowAsItIs) {
     EXPECT_GT(in_row, 0);
     counted += in_row;
   }
-  EXPECT_EQ(found, expected);
+  EXPECT_EQ(found, texts_of(c));
   EXPECT_EQ(counted, c.learned_tokens);
   EXPECT_LT(padding, rows.count() * 96 / 4);  // best fit leaves little
   EXPECT_LT(rows.count(), c.count() * 2 / 3);
@@ -111,8 +117,9 @@ TEST_F(PackingTest, WhatIsTooLongIsCutAndCounted) {
   EXPECT_EQ(pack({talks[0]}, size - 2)->cut, 1);
 }
 
-TEST_F(PackingTest, TheSplitIsByTextAndOfMany) {
+TEST_F(PackingTest, TheSplitIsOfMany) {
   EXPECT_EQ(pack(many(19), 96, 0.5)->validation.count(), 0);
+  EXPECT_GT(pack(many(20), 96, 0.5)->validation.count(), 0);
   const auto corpus = pack(many(100), 96, 0.3);
   EXPECT_GT(corpus->validation.count(), 10);
   EXPECT_EQ(corpus->train.count() + corpus->validation.count(), 100);
@@ -121,14 +128,24 @@ TEST_F(PackingTest, TheSplitIsByTextAndOfMany) {
   EXPECT_NE(corpus->fingerprint, pack(many(100), 96, 0.4)->fingerprint);
 }
 
+// Neither its place, nor its name, nor what others there are decides which side a conversation is on.
+TEST_F(PackingTest, TheSplitIsByText) {
+  std::vector<SourceConversation> talks = many(100);
+  const auto all = texts_of(pack(talks, 96, 0.3)->validation);
+  ASSERT_GT(all.size(), 10u);
+  std::ranges::reverse(talks);
+  for (SourceConversation& one : talks) one.name = "x";
+  EXPECT_EQ(texts_of(pack(talks, 96, 0.3)->validation), all);
+  const auto half = pack(many(50), 96, 0.3);
+  for (const Conversations* side : {&half->train, &half->validation})
+    for (const auto& one : texts_of(*side)) EXPECT_EQ(all.contains(one), side == &half->validation);
+}
+
 TEST_F(PackingTest, AnEpochReadsEachRowOnce) {
   const auto corpus = pack(many(60), 96);
   const int64_t count = corpus->train_rows->count();
   PackedSampler one(*corpus->train_rows, 1, 7, Sampling::kEpochs),
       three(*corpus->train_rows, 3, 7, Sampling::kEpochs);
-  const auto row_of = [](const Batch& batch, int64_t row) {
-    return std::vector<int32_t>(batch.targets + row * batch.time, batch.targets + (row + 1) * batch.time);
-  };
   std::vector<std::vector<int32_t>> order;
   for (int64_t i = 0; i < 2 * count; ++i) order.push_back(row_of(one.sample_at({i}), 0));
   const std::set<std::vector<int32_t>> first(order.begin(), order.begin() + count),
@@ -141,11 +158,22 @@ TEST_F(PackingTest, AnEpochReadsEachRowOnce) {
     for (int64_t row = 0; row < 3; ++row) EXPECT_EQ(row_of(batch, row), order[static_cast<size_t>(at + row)]);
     EXPECT_EQ(batch.counted_targets, three.counted_at({at}));
   }
-  PackedSampler random(*corpus->train_rows, 1, 7, Sampling::kRandom);
+}
+
+TEST_F(PackingTest, RandomRowsAreEachAsLikely) {
+  const auto corpus = pack(many(60), 96);
+  const int64_t count = corpus->train_rows->count();
+  PackedSampler one(*corpus->train_rows, 1, 7, Sampling::kRandom),
+      three(*corpus->train_rows, 3, 7, Sampling::kRandom);
   std::map<std::vector<int32_t>, int> seen;
-  for (int64_t i = 0; i < 30 * count; ++i) ++seen[row_of(random.sample_at({i}), 0)];
+  for (int64_t i = 0; i < 100 * count; ++i) ++seen[row_of(one.sample_at({i}), 0)];
   EXPECT_EQ(std::ssize(seen), count);
-  for (const auto& [row, times] : seen) EXPECT_LT(times, 70);
+  for (const auto& [row, times] : seen) EXPECT_NEAR(times, 100, 50);  // 5 standard deviations
+  // Not as often as in epochs, each.
+  EXPECT_FALSE(std::ranges::all_of(seen, [](const auto& row) { return row.second == 100; }));
+  for (const int64_t at : {0, 4, 11})
+    for (int64_t row = 0; row < 3; ++row)
+      EXPECT_EQ(row_of(three.sample_at({at}), row), row_of(one.sample_at({at + row}), 0));
 }
 
 TEST_F(PackingTest, WindowsReadEachRowOnceAndPadNothingIn) {
