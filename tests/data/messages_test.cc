@@ -117,8 +117,7 @@ TEST(ReadMessages, Fuzz) {
       R"({"conversations":[{"from":"human","value":"Q"},{"from":"gpt","value":"A"}]})",
       R"({"instruction":"Q","input":"I","output":"A"})", R"({"prompt":"Q","completion":"A"})"};
   int64_t read = 0, refused = 0;
-  const char* const rounds = std::getenv("TRIL_FUZZ_ROUNDS");
-  const uint64_t count = rounds != nullptr ? std::strtoull(rounds, nullptr, 10) : 6000;
+  const uint64_t count = testing::fuzz_rounds(6000);
   for (uint64_t i = 0; i < count; ++i) {
     const std::string json =
         testing::mutate(whole[i % 4], RandomStream(3, "messages", i), "{}[]\",:\\u0ntrue 7.-e\xff");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,12 @@
 #include "tril/base/random.h"
 
 namespace tril::testing {
+
+// How many damaged files to read: TRIL_FUZZ_ROUNDS where it is set.
+inline uint64_t fuzz_rounds(uint64_t usual) {
+  const char* const rounds = std::getenv("TRIL_FUZZ_ROUNDS");
+  return rounds != nullptr ? std::strtoull(rounds, nullptr, 10) : usual;
+}
 
 // What numbers of a binary format are made into.
 inline constexpr std::array<uint64_t, 14> kExtremeNumbers = {

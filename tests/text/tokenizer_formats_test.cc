@@ -339,10 +339,11 @@ TEST(TokenizerFormats, DamageIsNamed) {
 class FormatFuzz : public ::testing::Test {
  protected:
   template <class Parse>
-  void damage(const std::string& good, std::string_view telling, uint64_t stream, int rounds, Parse&& parse) {
+  void damage(const std::string& good, std::string_view telling, uint64_t stream, uint64_t rounds,
+              Parse&& parse) {
     EXPECT_NO_THROW(parse(good));
-    for (int i = 0; i < rounds; ++i) {
-      const RandomStream random(stream, "formats", static_cast<uint64_t>(i));
+    for (uint64_t i = 0; i < rounds; ++i) {
+      const RandomStream random(stream, "formats", i);
       const bool number = i % 3 == 0;
       const std::string bad =
           number ? testing::mutate_number(good, random.below(9, good.size()), 4 << (i % 2), random)
@@ -364,21 +365,18 @@ class FormatFuzz : public ::testing::Test {
     tokenizer.export_to(folder.path() / "x", format);
     return testing::slurp(folder.path() / "x");
   }
-  int rounds() const {
-    const char* more = std::getenv("TRIL_FUZZ_ROUNDS");
-    return more == nullptr ? 1500 : std::atoi(more);
-  }
+  const uint64_t rounds_ = testing::fuzz_rounds(1500);
   int accepted_ = 0, refused_ = 0;
 };
 
 TEST_F(FormatFuzz, Tiktoken) {
-  damage(exported(small_bpe(), Format::kTiktoken), "=+/ \nAZ09", 1, rounds(),
+  damage(exported(small_bpe(), Format::kTiktoken), "=+/ \nAZ09", 1, rounds_,
          [](const std::string& text) { return parse_tiktoken(text, "x"); });
   EXPECT_GT(refused_, 500);
 }
 
 TEST_F(FormatFuzz, Llama2) {
-  damage(format_llama2_tokenizer(small_sentencepiece()), std::string_view("\0\1\2\xff <", 6), 2, rounds(),
+  damage(format_llama2_tokenizer(small_sentencepiece()), std::string_view("\0\1\2\xff <", 6), 2, rounds_,
          [](const std::string& bytes) { return parse_llama2_tokenizer(bytes, "x"); });
   EXPECT_GT(refused_, 500);
 }
@@ -387,7 +385,7 @@ TEST_F(FormatFuzz, Gguf) {
   for (const Tokenizer::Kind kind : {Tokenizer::Kind::kBpe, Tokenizer::Kind::kSentencePiece}) {
     const std::string good = kind == Tokenizer::Kind::kBpe ? exported(small_bpe(), Format::kGguf)
                                                            : format_gguf_tokenizer(small_sentencepiece());
-    damage(good, std::string_view("\0\1\2\x9\xff <", 7), 3, rounds() / 2,
+    damage(good, std::string_view("\0\1\2\x9\xff <", 7), 3, rounds_ / 2,
            [](const std::string& bytes) { return parse_gguf_tokenizer(bytes, "x"); });
   }
   EXPECT_GT(refused_, 300);
@@ -398,15 +396,15 @@ TEST_F(FormatFuzz, VocabAndMerges) {
   small_bpe().export_to(folder.path(), Format::kVocabAndMerges);
   const std::string vocab = testing::slurp(folder.path() / "vocab.json"),
                     merges = testing::slurp(folder.path() / "merges.txt");
-  damage(vocab, "\"{}:, 0129", 4, rounds() / 2,
+  damage(vocab, "\"{}:, 0129", 4, rounds_ / 2,
          [&](const std::string& text) { return parse_vocab_and_merges(text, merges, "", "x"); });
-  damage(merges, " \n#ab", 5, rounds() / 2,
+  damage(merges, " \n#ab", 5, rounds_ / 2,
          [&](const std::string& text) { return parse_vocab_and_merges(vocab, text, "{\"<x>\": 290}", "x"); });
   EXPECT_GT(refused_, 300);
 }
 
 TEST_F(FormatFuzz, SentencePieceJson) {
-  damage(format_tokenizer_json(small_sentencepiece()), "\"{}[]:, 0129", 6, rounds(),
+  damage(format_tokenizer_json(small_sentencepiece()), "\"{}[]:, 0129", 6, rounds_,
          [](const std::string& text) { return parse_tokenizer_json(text, "x"); });
   EXPECT_GT(refused_, 300);
 }
