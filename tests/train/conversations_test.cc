@@ -41,25 +41,32 @@ class ConversationsTest : public ::testing::Test {
   SerialExecutor executor_;
 };
 
-TEST_F(ConversationsTest, TheLossIsTheMeanOverAnswers) {
+TEST_F(ConversationsTest, TheLossIsTheMeanOverTheTokensOfAnswers) {
   const TrainOptions o = options();
   const Corpus data = corpus(60);
   Trainer trainer(config(o), o, data, executor_);
-  // Each target's own loss, by a batch that counts that target alone, is what step() has the mean of.
+  // An answer is of y alone, as no question is, and the token that ends it.
+  const std::vector<int32_t> y = tokenizer_.encode("y");
+  ASSERT_EQ(y.size(), 1u);
+  const int32_t stop = chat_.stop_ids()[0];
   PackedSampler sampler(*data.conversations->train_rows, o.batch, o.seed, Sampling::kEpochs);
   Session<Transformer> session(trainer.model(), executor_, o.batch, o.context, /*backward=*/false);
   double sum = 0;
   int64_t counted = 0;
+  std::vector<int64_t> of_batch;
   for (int64_t i = 0; i < 2; ++i) {
     const Batch& batch = sampler.sample_at({i * o.batch});
     trainer.model().loss(session.context(), batch, session.state());
     for (int64_t n = 0; n < batch.rows(); ++n) {
-      if (batch.loss_mask[n] == 0) continue;
+      const bool learned = batch.targets[n] == y[0] || (batch.targets[n] == stop && batch.tokens[n] == y[0]);
+      ASSERT_EQ(batch.loss_mask[n] != 0, learned) << n;
+      if (!learned) continue;
       sum += session.state().losses.f32()[n];
       ++counted;
     }
+    of_batch.push_back(counted);
   }
-  ASSERT_LT(counted, 2 * o.batch * o.context / 3);
+  ASSERT_NE(of_batch[1], 2 * of_batch[0]);  // so that it is not the mean of two means
   EXPECT_NEAR(trainer.step().loss, sum / static_cast<double>(counted), 1e-5);
 }
 
