@@ -3,13 +3,14 @@
 
   tril logits MODEL --tokens "1 2 3" --out logits.safetensors
   check_gguf.py MODEL.gguf --tokens "1 2 3" --logits logits.safetensors
-  tril generate MODEL --prompt TEXT --temperature 0 --tokens 40 > text
+  tril generate MODEL --prompt TEXT --temperature 0 --max-tokens 40 > text
   check_gguf.py MODEL.gguf --prompt TEXT --text text
 
 Logits: the root of the mean square of the differences by that of the logits around their mean must be within
 --tolerance (llama.cpp keeps keys and values as f16, and multiplies blocks by blocks rounded to 8 bits). Text:
 llama.cpp's greedy continuation must be the same up to a near tie: a place where its two best logits are closer
-than --tie. Needs: pip install llama-cpp-python numpy safetensors. Exit code 1 if they differ.
+than --tie. Needs: pip install llama-cpp-python numpy safetensors. Exit code 1 if they differ, 2 if there is nothing
+to compare.
 """
 import argparse
 import sys
@@ -61,6 +62,10 @@ def main():
     p.add_argument("--tolerance", type=float, default=5e-3)
     p.add_argument("--tie", type=float, default=0.2)
     a = p.parse_args()
+    if bool(a.tokens) != bool(a.logits) or (a.prompt is None) != (a.text is None):
+        p.error("--tokens and --logits, --prompt and --text: give both of a pair")
+    if not a.tokens and a.prompt is None:
+        p.error("nothing to compare: give --tokens and --logits, or --prompt and --text")
     model = llama_cpp.Llama(a.model, n_ctx=512, logits_all=True, verbose=False, n_threads=2)
     print(f"llama-cpp-python {llama_cpp.__version__}")
     if a.tokens:
@@ -69,6 +74,8 @@ def main():
         model.reset()
         with open(a.text, "rb") as file:
             ours = file.read().removesuffix(b"\n").removeprefix(a.prompt.encode())
+        if not ours:
+            p.error(f"{a.text}: nothing follows the prompt")
         check_text(model, a.prompt, ours, a.tie)
 
 
