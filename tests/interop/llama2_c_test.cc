@@ -211,7 +211,7 @@ TEST_F(Llama2C, WhatItCannotComputeIsRefused) {
     TransformerConfig c = small_config(true);
     change(c);
     Model model(c.resolved());
-    expect_error(ErrorKind::kUse, {"llama2.c cannot", part, "safetensors"},
+    expect_error(ErrorKind::kUse, {"llama2.c computes only", part, "safetensors"},
                  [&] { written(model, Llama2CVersion::kV0); });
   };
   refuse([](TransformerConfig& c) { c.norm.epsilon = 1e-6f; }, "1e-5");

@@ -246,7 +246,7 @@ TEST_F(ModelFolder, ConfigsAreCheckedBeforeTheyAreBelieved) {
 }
 
 TEST_F(ModelFolder, MissingFilesAreNamed) {
-  expect_refused({"model", "not a folder"});
+  expect_refused({"model", "no such file or folder"});
   saved(gpt());
   std::filesystem::rename(weights(), folder() / "other");
   expect_refused({"model.safetensors", "cannot open"});
