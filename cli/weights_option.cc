@@ -21,7 +21,7 @@ LoadedModel WeightsOption::load(const Path& path, Executor& executor) const {
       std::find_if(kTypes.begin(), kTypes.end(), [&](DType dtype) { return dtype_info(dtype).name == type; });
   check_use(type == "stored" || found != kTypes.end(),
             "--weights is '{}'; give stored, f32, f16, bf16, q8_0, q4_0 or q4_1", type);
-  LoadedModel loaded = load_model_as_stored(path);
+  LoadedModel loaded = load_model_as_stored(path, executor);
   if (type != "stored") loaded.parameters->convert(*found, executor);
   return loaded;
 }

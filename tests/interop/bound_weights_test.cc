@@ -62,7 +62,7 @@ TEST(BoundWeights, AreReadWhereTheyLieOrCopiedAsTheyAre) {
       const Layout layout = llama_layout(source.transformer.config(), interleaved);
       File file(layout, source.parameters);
       Model bound(source.transformer.config(), Memory::kUnbound);
-      bind_weights(file.arrays, layout, bound.parameters);
+      bind_weights(file.arrays, layout, bound.parameters, executor);
       EXPECT_EQ(bound.transformer.token_embedding.value.data, file.find("embed_tokens.weight").data);
       EXPECT_EQ(bound.parameters.find("blocks.1.attention.qkv.weight").value.dtype, type);
       testing::expect_same_bits(fmt::format("{} {}", dtype_info(type).name, interleaved),
@@ -79,7 +79,7 @@ TEST(BoundWeights, PartsOfSeveralTypesBecomeFloats) {
   File floats(layout, source.parameters), blocks(layout, quantized.parameters);
   floats.find("layers.0.self_attn.k_proj.weight") = blocks.find("layers.0.self_attn.k_proj.weight");
   Model bound(source.transformer.config(), Memory::kUnbound);
-  bind_weights(floats.arrays, layout, bound.parameters);
+  bind_weights(floats.arrays, layout, bound.parameters, executor);
   EXPECT_EQ(bound.parameters.find("blocks.0.attention.qkv.weight").value.dtype, DType::kF32);
   const View value = bound.parameters.find("blocks.0.attention.qkv.weight").value;
   const View floats_of_all = source.parameters.find("blocks.0.attention.qkv.weight").value;
@@ -89,6 +89,7 @@ TEST(BoundWeights, PartsOfSeveralTypesBecomeFloats) {
 }
 
 TEST(BoundWeights, AFolderGivesTheSameModelEitherWay) {
+  ThreadPool executor(3);
   testing::TemporaryDirectory directory;
   const std::string_view text = "abc";
   const Tokenizer tokenizer = Tokenizer::characters({&text, 1}, /*with_end_of_text=*/false);
@@ -96,7 +97,7 @@ TEST(BoundWeights, AFolderGivesTheSameModelEitherWay) {
     Model source(config_of(arch));
     const Path folder = directory.path() / arch;
     save_model_folder(folder, source.transformer.config(), source.parameters, tokenizer);
-    const LoadedModel read = load_model(folder), bound = load_model_as_stored(folder);
+    const LoadedModel read = load_model(folder), bound = load_model_as_stored(folder, executor);
     testing::expect_same_bits(arch, logits_of(*bound.model), logits_of(*read.model));
   }
 }

@@ -53,29 +53,48 @@ void copy_rows(const std::vector<PartRows>& parts, const View& out) {
 
 }  // namespace
 
-void bind_weights(const StoredArrays& arrays, const Layout& layout, Parameters& parameters) {
+void bind_weights(const StoredArrays& arrays, const Layout& layout, Parameters& parameters,
+                  Executor& executor) {
   const StoredWeights weights(arrays, layout);
   const ArraysByName by_name = arrays_by_name(arrays);
-  for (const Parameters::Item& item : parameters.items()) {
-    const std::vector<PartRows> parts = plain_parts(arrays, by_name, layout, item.info);
-    if (parts.size() == 1 && is_whole(parts.front(), item.info)) {
+  struct Value {
+    ConstView view;
+    AlignedBytes copy;  // null: it is read where it lies
+  };
+  const auto value_of = [&](const ParameterInfo& info) -> Value {
+    const std::vector<PartRows> parts = plain_parts(arrays, by_name, layout, info);
+    if (parts.size() == 1 && is_whole(parts.front(), info)) {
       const StoredArray& array = *parts.front().array;
-      parameters.bind(item, ConstView(array.data, array.dtype, array.shape));
-    } else if (!parts.empty()) {
-      copy_rows(parts, parameters.allocate(item, parts.front().array->dtype));
-    } else {
-      weights.read(item.info, 0, item.info.shape[0], parameters.allocate(item, DType::kF32).f32());
+      return {ConstView(array.data, array.dtype, array.shape), nullptr};
     }
+    const DType dtype = parts.empty() ? DType::kF32 : parts.front().array->dtype;
+    AlignedBytes copy = allocate_aligned(dtype_bytes(dtype, info.shape.elements()));
+    const View out(copy.get(), dtype, info.shape);
+    if (parts.empty())
+      weights.read(info, 0, info.shape[0], out.f32());
+    else
+      copy_rows(parts, out);
+    return {out, std::move(copy)};
+  };
+  const std::vector<Parameters::Item>& items = parameters.items();
+  std::vector<Value> values(items.size());
+  executor.run(std::ssize(items), [&](int64_t i, int) {
+    values[static_cast<size_t>(i)] = value_of(items[static_cast<size_t>(i)].info);
+  });
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (values[i].copy == nullptr)
+      parameters.bind(items[i], values[i].view);
+    else
+      parameters.adopt(items[i], values[i].view, std::move(values[i].copy));
   }
 }
 
-LoadedModel load_model_as_stored(StoredModel stored) {
+LoadedModel load_model_as_stored(const Path& path, Executor& executor) {
+  StoredModel stored = open_model(path);
   LoadedModel out = without_weights(stored, Parameters::Memory::kUnbound);
   out.files = stored.arrays.owners;
-  bind_weights(stored.arrays, stored.layout, *out.parameters);
+  bind_weights(stored.arrays, stored.layout, *out.parameters, executor);
   return out;
 }
-
-LoadedModel load_model_as_stored(const Path& path) { return load_model_as_stored(open_model(path)); }
 
 }  // namespace tril

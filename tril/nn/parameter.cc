@@ -73,11 +73,9 @@ void Parameters::bind(const Item& item, const ConstView& value) {
   item.weight->gradient = View();
 }
 
-View Parameters::allocate(const Item& item, DType dtype) {
-  AlignedBytes memory = allocate_aligned(dtype_bytes(dtype, item.info.shape.elements()));
-  bind(item, ConstView(memory.get(), dtype, item.info.shape));
-  allocated_.push_back(std::move(memory));
-  return item.weight->value;
+void Parameters::adopt(const Item& item, const ConstView& value, AlignedBytes memory) {
+  bind(item, value);
+  adopted_.push_back(std::move(memory));
 }
 
 void Parameters::convert(DType dtype, Executor& executor) {
@@ -110,7 +108,7 @@ void Parameters::convert(DType dtype, Executor& executor) {
   }
   for (size_t i = 0; i < items_.size(); ++i) items_[i].weight->value = views[i];
   values_ = std::move(arena);
-  allocated_.clear();
+  adopted_.clear();
 }
 
 void Parameters::initialize(uint64_t seed) {

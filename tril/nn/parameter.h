@@ -67,8 +67,8 @@ class Parameters {
   // to values but training and initialize(). Throws kUse for another shape, or a dtype that the parameter
   // cannot have.
   void bind(const Item& item, const ConstView& value);
-  // Memory for one value, as bind() asks for, to be filled; kept as long as this is.
-  View allocate(const Item& item, DType dtype);
+  // The same for a value in this memory, which is kept as long as this is.
+  void adopt(const Item& item, const ConstView& value, AlignedBytes memory);
   // Stores the matrices of products as `dtype`, in memory of its own, and lets go of what was there; rows
   // that are no whole number of its blocks stay as they are. The other parameters become f32. Throws kUse for
   // parameters with gradients, which need f32, and kNumerics for values that `dtype` cannot hold.
@@ -90,7 +90,7 @@ class Parameters {
   int64_t count_ = 0;
   Arena values_ = Arena::dry();
   Arena gradients_ = Arena::dry();
-  std::vector<AlignedBytes> allocated_;  // by allocate()
+  std::vector<AlignedBytes> adopted_;
 };
 
 }  // namespace tril

@@ -97,6 +97,7 @@ class Reader {
     }
     parts_.whole_pieces = is_llama3(pre);
     std::unordered_map<std::string_view, int32_t> ids;
+    ids.reserve(tokens_.size());
     std::vector<bool> bytes(256);
     for (size_t id = 0; id < tokens_.size(); ++id) {
       parts_.tokens.emplace_back();
@@ -106,11 +107,11 @@ class Reader {
       }
       if (types_[id] == kUnused) continue;
       const auto spelled = unspell_bytes(tokens_[id]);
-      place_.require(spelled && !spelled->empty(),
-                     "token {}, \"{}\", is not spelled in the byte alphabet of GPT-2", id,
-                     printable(tokens_[id], 60));
-      place_.require(ids.emplace(tokens_[id], static_cast<int32_t>(id)).second,
-                     "the token \"{}\" is there twice", printable(tokens_[id], 60));
+      if (!spelled || spelled->empty())
+        place_.refuse("token {}, \"{}\", is not spelled in the byte alphabet of GPT-2", id,
+                      printable(tokens_[id], 60));
+      if (!ids.emplace(tokens_[id], static_cast<int32_t>(id)).second)
+        place_.refuse("the token \"{}\" is there twice", printable(tokens_[id], 60));
       parts_.tokens.back() = *spelled;
       if (spelled->size() == 1) bytes[static_cast<unsigned char>((*spelled)[0])] = true;
     }
@@ -131,22 +132,21 @@ class Reader {
     place_.require(!merges.empty() || ids.size() <= 256,
                    "{} tokens but no tokenizer.ggml.merges: tokens longer than a byte cannot be made",
                    ids.size());
-    std::set<std::pair<int32_t, int32_t>> seen;
+    NamedPairs named;
     for (size_t rank = 0; rank < merges.size(); ++rank) {
       const std::string_view merge = merges[rank];
       const size_t space = merge.find(' ');
-      place_.require(space != merge.npos, "merge {}, \"{}\", is not two tokens with a space between", rank,
-                     printable(merge, 60));
+      if (space == merge.npos)
+        place_.refuse("merge {}, \"{}\", is not two tokens with a space between", rank, printable(merge, 60));
       const auto known = [&](std::string_view token) {
         const auto found = ids.find(token);
-        place_.require(found != ids.end(), "merge {} needs the token \"{}\", which does not exist", rank,
-                       printable(token, 60));
+        if (found == ids.end())
+          place_.refuse("merge {} needs the token \"{}\", which does not exist", rank, printable(token, 60));
         return found->second;
       };
       const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
       const Merge read{known(left), known(right), known(std::string(left) + std::string(right))};
-      place_.require(seen.emplace(read.left, read.right).second, "merge {}, \"{}\", is there twice", rank,
-                     printable(merge, 60));
+      if (!named.add(read)) place_.refuse("merge {}, \"{}\", is there twice", rank, printable(merge, 60));
       parts_.merges.push_back(read);
     }
   }

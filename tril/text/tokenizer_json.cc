@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <set>
 #include <unordered_map>
 
 #include "tril/text/byte_alphabet.h"
@@ -104,9 +103,9 @@ class Reader {
   }
 
   int32_t read_id(const Json& id, const std::string& token, size_t most) const {
-    place_.require(id.is_number_unsigned() && id.get<uint64_t>() < most && id.get<uint64_t>() < INT32_MAX,
-                   "token {} has id {}; ids of {} tokens go from 0 to {}", json_show(token), json_show(id),
-                   most - kMostGaps, most - kMostGaps - 1);
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= most || id.get<uint64_t>() >= INT32_MAX)
+      place_.refuse("token {} has id {}; ids of {} tokens go from 0 to {}", json_show(token), json_show(id),
+                    most - kMostGaps, most - kMostGaps - 1);
     return id.get<int32_t>();
   }
 
@@ -114,8 +113,8 @@ class Reader {
   void put(int32_t id, const std::string& token) {
     const auto at = static_cast<size_t>(id);
     if (at >= spelled_.size()) spelled_.resize(at + 1);
-    place_.require(spelled_[at] == nullptr, "tokens {} and {} have the same id {}",
-                   json_show(spelled_[at] == nullptr ? Json() : Json(*spelled_[at])), json_show(token), id);
+    if (spelled_[at] != nullptr)
+      place_.refuse("tokens {} and {} have the same id {}", json_show(*spelled_[at]), json_show(token), id);
     spelled_[at] = &token;
   }
 
@@ -145,8 +144,8 @@ class Reader {
       return spelled;
     }
     const auto bytes = unspell_bytes(spelled);
-    place_.require(bytes.has_value() && !bytes->empty(),
-                   "token {} is not spelled in the byte alphabet of ByteLevel", json_show(spelled));
+    if (!bytes || bytes->empty())
+      place_.refuse("token {} is not spelled in the byte alphabet of ByteLevel", json_show(spelled));
     return *bytes;
   }
 
@@ -155,9 +154,9 @@ class Reader {
       parts_.byte_tokens[*byte] = static_cast<int32_t>(id);
       return std::string(1, static_cast<char>(*byte));
     }
-    place_.require(!spelled.empty() && spelled.size() <= kLongestToken,
-                   "token {} has {} bytes; 1 to {} are supported", json_show(spelled), spelled.size(),
-                   kLongestToken);
+    if (spelled.empty() || spelled.size() > kLongestToken)
+      place_.refuse("token {} has {} bytes; 1 to {} are supported", json_show(spelled), spelled.size(),
+                    kLongestToken);
     // Text has no space left where U+2581 takes its place.
     parts_.joinable[id] = !parts_.metaspace || spelled.find(' ') == std::string::npos;
     return parts_.metaspace ? with_replaced(spelled, kMetaspaceCharacter, " ") : spelled;
@@ -165,12 +164,11 @@ class Reader {
 
   void read_merges(const Json& model) {
     const Json& merges = json_member(model, "merges");
-    std::set<std::pair<int32_t, int32_t>> seen;
+    NamedPairs named;
     for (size_t rank = 0; rank < merges.size(); ++rank) {
       const auto [left, right] = split_merge(merges[rank], rank);
       const Merge merge{known(left, rank), known(right, rank), known(left + right, rank)};
-      place_.require(seen.emplace(merge.left, merge.right).second, "merge {} {} is there twice", rank,
-                     json_show(merges[rank]));
+      if (!named.add(merge)) place_.refuse("merge {} {} is there twice", rank, json_show(merges[rank]));
       parts_.merges.push_back(merge);
     }
   }
@@ -179,19 +177,19 @@ class Reader {
   std::pair<std::string, std::string> split_merge(const Json& merge, size_t rank) const {
     if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string())
       return {merge[0].get<std::string>(), merge[1].get<std::string>()};
-    place_.require(merge.is_string(), "merge {} is {}, not \"a b\" or [\"a\", \"b\"]", rank,
-                   json_show(merge));
+    if (!merge.is_string())
+      place_.refuse("merge {} is {}, not \"a b\" or [\"a\", \"b\"]", rank, json_show(merge));
     const auto text = merge.get<std::string>();
     const size_t space = text.find(' ');
-    place_.require(space != std::string::npos && text.find(' ', space + 1) == std::string::npos,
-                   "merge {} is {}, not two tokens with one space between", rank, json_show(merge));
+    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
+      place_.refuse("merge {} is {}, not two tokens with one space between", rank, json_show(merge));
     return {text.substr(0, space), text.substr(space + 1)};
   }
 
   int32_t known(const std::string& token, size_t rank) const {
     const auto found = ids_.find(token);
-    place_.require(found != ids_.end(), "merge {} needs the token {}, which is not in vocab", rank,
-                   json_show(token));
+    if (found == ids_.end())
+      place_.refuse("merge {} needs the token {}, which is not in vocab", rank, json_show(token));
     return found->second;
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "tril/text/bpe.h"
@@ -40,6 +41,18 @@ struct TokenizerParts {
   SpacePrefix prefix = SpacePrefix::kNone;
   bool strips_space = false;  // decoding drops one space at the start
   bool metaspace = false;     // U+2581 in the text is a space
+};
+
+// Which pairs a list of merges has named so far.
+class NamedPairs {
+ public:
+  // False: the merge's pair was named before.
+  bool add(const Merge& merge) {
+    return pairs_.insert(static_cast<uint64_t>(merge.left) << 32 | static_cast<uint32_t>(merge.right)).second;
+  }
+
+ private:
+  std::unordered_set<uint64_t> pairs_;
 };
 
 // Ids between others that stand for nothing: cl100k has 16, o200k 19.

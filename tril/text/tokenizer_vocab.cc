@@ -43,21 +43,21 @@ class Reader {
     place_.require(json.is_object(), "{} is not an object of tokens and ids", file);
     const size_t most = ids_.size() + json.size() + kMostGaps;
     for (auto at = json.begin(); at != json.end(); ++at) {
-      place_.require(at->is_number_unsigned() && at->get<uint64_t>() < most && !at.key().empty(),
-                     "{}: token {} has id {}; ids of {} tokens go from 0 to {}", file, json_show(at.key()),
-                     json_show(*at), most - kMostGaps, most - kMostGaps - 1);
+      if (!at->is_number_unsigned() || at->get<uint64_t>() >= most || at.key().empty())
+        place_.refuse("{}: token {} has id {}; ids of {} tokens go from 0 to {}", file, json_show(at.key()),
+                      json_show(*at), most - kMostGaps, most - kMostGaps - 1);
       const auto id = at->get<int32_t>();
       if (static_cast<size_t>(id) >= taken_.size()) taken_.resize(static_cast<size_t>(id) + 1);
       place_.require(!taken_[static_cast<size_t>(id)], "{}: the id {} is there twice", file, id);
       taken_[static_cast<size_t>(id)] = true;
-      place_.require(ids_.emplace(at.key(), id).second, "{}: the token {} is in vocab.json too", file,
-                     json_show(at.key()));
+      if (!ids_.emplace(at.key(), id).second)
+        place_.refuse("{}: the token {} is in vocab.json too", file, json_show(at.key()));
     }
   }
 
   // "#version: 0.2", then a pair a line; a pair may begin with #.
   void read_merges(std::string_view text) {
-    std::set<std::pair<int32_t, int32_t>> seen;
+    NamedPairs named;
     for (size_t line = 1; !text.empty(); ++line) {
       const size_t end = std::min(text.find('\n'), text.size());
       std::string_view pair = text.substr(0, end);
@@ -65,13 +65,13 @@ class Reader {
       if (pair.ends_with('\r')) pair.remove_suffix(1);
       if (pair.empty() || (line == 1 && pair.starts_with("#version"))) continue;
       const size_t space = pair.find(' ');
-      place_.require(space != pair.npos && pair.find(' ', space + 1) == pair.npos,
-                     "merges.txt, line {}: \"{}\" is not two tokens with one space between", line,
-                     printable(pair, 60));
+      if (space == pair.npos || pair.find(' ', space + 1) != pair.npos)
+        place_.refuse("merges.txt, line {}: \"{}\" is not two tokens with one space between", line,
+                      printable(pair, 60));
       const std::string left(pair.substr(0, space)), right(pair.substr(space + 1));
       const Merge merge{known(left, line), known(right, line), known(left + right, line)};
-      place_.require(seen.emplace(merge.left, merge.right).second,
-                     "merges.txt, line {}: \"{}\" is there twice", line, printable(pair, 60));
+      if (!named.add(merge))
+        place_.refuse("merges.txt, line {}: \"{}\" is there twice", line, printable(pair, 60));
       parts_.merges.push_back(merge);
       made_.insert(merge.result);
     }
@@ -79,8 +79,8 @@ class Reader {
 
   int32_t known(const std::string& token, size_t line) const {
     const auto found = ids_.find(token);
-    place_.require(found != ids_.end(), "merges.txt, line {}: the token \"{}\" is not in vocab.json", line,
-                   printable(token, 60));
+    if (found == ids_.end())
+      place_.refuse("merges.txt, line {}: the token \"{}\" is not in vocab.json", line, printable(token, 60));
     return found->second;
   }
 
@@ -89,8 +89,9 @@ class Reader {
     parts_.tokens.resize(std::max(parts_.tokens.size(), static_cast<size_t>(id) + 1));
     const auto bytes = unspell_bytes(spelled);
     if (made_.contains(id) || (bytes && bytes->size() == 1)) {
-      place_.require(bytes.has_value(), "vocab.json: token {} is not spelled in the byte alphabet of GPT-2",
-                     json_show(spelled));
+      if (!bytes)
+        place_.refuse("vocab.json: token {} is not spelled in the byte alphabet of GPT-2",
+                      json_show(spelled));
       parts_.tokens[static_cast<size_t>(id)] = *bytes;
     } else {
       parts_.specials.push_back({id, spelled, true});
