@@ -1,5 +1,6 @@
-# One static library a folder of tril/, one test program a folder of tests/. A folder links only folders
-# to its left, so a wrong #include is a link error as well as a failure of scripts/check-architecture.
+# One static library a folder of tril/, one test program a folder of tests/ (and one for the thread sanitizer).
+# A folder links only folders to its left, so a wrong #include is a link error as well as a failure of
+# scripts/check-architecture.
 
 # Large headers of other libraries, read once for all libraries, once for the command and once for all tests:
 # compilers want the flags of a user, -fPIC and -fPIE among them, to be those of the precompiled header.
@@ -22,6 +23,8 @@ endif()
 # Most tests are compiled without optimisation, which takes up to half of their time in the compiler away; not those
 # whose plain loops over numbers would then run for minutes.
 set(TRIL_COMPUTING_TESTS tensor kernels nn train generate)
+# Run as two processes, so that no processor waits for the last of them.
+set(TRIL_LONG_TESTS kernels data cli)
 if(TRIL_PRECOMPILE AND TRIL_TESTS)
   find_package(GTest REQUIRED)
   foreach(target precompiled_tests precompiled_computing_tests)
@@ -59,7 +62,7 @@ function(tril_library target)
   set_property(GLOBAL APPEND PROPERTY TRIL_LIBRARIES ${target})
 endfunction()
 
-# A program test_<name>, known to ctest as <name>.
+# A program test_<name>, known to ctest as <name>, or as <name>_0 and <name>_1.
 function(tril_test_program name)
   cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
   add_executable(test_${name} ${A_SOURCES})
@@ -71,8 +74,17 @@ function(tril_test_program name)
   endif()
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_${name} PRIVATE ${A_LINK} tril_flags tril_fmt tril_hwy GTest::gtest GTest::gtest_main)
-  add_test(NAME ${name} COMMAND test_${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900 ENVIRONMENT "TRIL_BINARY=${CMAKE_BINARY_DIR}/bin/tril")
+  set(environment "TRIL_BINARY=${CMAKE_BINARY_DIR}/bin/tril")
+  if(name IN_LIST TRIL_LONG_TESTS)
+    foreach(half 0 1)
+      add_test(NAME ${name}_${half} COMMAND test_${name})
+      set_tests_properties(${name}_${half} PROPERTIES TIMEOUT 900
+        ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${half}")
+    endforeach()
+  else()
+    add_test(NAME ${name} COMMAND test_${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900 ENVIRONMENT "${environment}")
+  endif()
 endfunction()
 
 # The tests of one folder: tests/<folder>/*_test.cc.
@@ -181,7 +193,7 @@ if(TRIL_TESTS)
   tril_test(generate tril_generate)
   tril_test(interop tril_interop nlohmann_json::nlohmann_json)
   tril_test(report tril_report nlohmann_json::nlohmann_json PNG::PNG)
-  if(TRIL_SANITIZE MATCHES "thread")  # which sees nothing in other tests
+  if(TRIL_SANITIZE MATCHES "thread")  # the tests that are about threads
     set(threads_tests ${PROJECT_SOURCE_DIR}/tests/base/parallel_test.cc ${PROJECT_SOURCE_DIR}/tests/train/threads_test.cc)
     tril_test_program(threads SOURCES ${threads_tests} LINK tril_train)
   endif()

@@ -39,6 +39,15 @@ std::string json_lines(int documents, int words = 40) {
   return out;
 }
 
+// The same, apart in their ends alone and soon made.
+std::string many_lines(int documents, int words) {
+  const std::string text = to_text(story(0, words));
+  std::string out;
+  for (int i = 0; i < documents; ++i)
+    out += "{\"text\": " + text.substr(0, text.size() - 1) + std::to_string(i) + "\"}\n";
+  return out;
+}
+
 Tokenizer byte_tokenizer(const std::vector<SourceFile>&) {
   return Tokenizer::bytes(/*with_end_of_text=*/true);
 }
@@ -102,10 +111,11 @@ TEST(TokenStore, TheSameBytesForAnyNumberOfThreads) {
 // Stopped after each batch, and killed somewhere behind the last save.
 TEST(TokenStore, GoesOnWhereItWasStopped) {
   const TemporaryFolder folder;
-  for (int i = 0; i < 3; ++i) folder.write("in/" + std::to_string(i) + ".jsonl", json_lines(30'000, 60 + i));
+  for (int i = 0; i < 3; ++i) folder.write("in/" + std::to_string(i) + ".jsonl", many_lines(30'000, 60 + i));
   folder.write("in/long.txt", [] {
-    std::string text;
-    while (text.size() < 20'000'000) text += story(static_cast<int>(text.size()), 400);
+    std::string part, text;
+    for (int i = 0; i < 100; ++i) part += story(i, 400);
+    while (text.size() < 20'000'000) text += part;
     return text;
   }());
   BuildOptions options;
