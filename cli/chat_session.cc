@@ -18,7 +18,7 @@ constexpr const char* kHelp =
     "/undo           take back the last question and its answer\n"
     "/retry          answer the last question again, in other words\n"
     "/reset          forget the conversation; the system text stays\n"
-    "/system TEXT    the system text from here on; without TEXT it is shown\n"
+    "/system TEXT    the system text from here on; - : none; without TEXT it is shown\n"
     "/save FILE      write the conversation as JSON messages\n"
     "/load FILE      go on with one that was saved\n"
     "/quit           end (also Ctrl-D)\n"
@@ -78,7 +78,9 @@ bool ChatSession::command(std::string_view word, const std::string& rest) {
     else
       note("nothing was asked yet");
   } else if (word == "/system") {
-    if (!rest.empty()) {
+    if (rest == "-") {
+      conversation_.set_system("");
+    } else if (!rest.empty()) {
       tokenizer_.encode(rest);  // throws for what cannot be said, while the old text is still there
       conversation_.set_system(rest);
     }
@@ -178,6 +180,9 @@ void ChatSession::note(const std::string& text) const {
 
 void ChatSession::save(const std::string& file) const {
   check_use(conversation_.turns() > 0, "/save: nobody has answered yet");
+  std::vector<ChatMessage> there;
+  check_use(!std::filesystem::exists(file) || read_messages(read_text_file(file), there).empty(),
+            "/save: {} is there and holds no conversation; give another FILE", file);
   Json messages = Json::array();
   for (const ChatMessage& message : conversation_.messages())
     messages.push_back({{"role", message.role}, {"content", message.content}});

@@ -108,6 +108,18 @@ TEST_F(ChatTest, Commands) {
   EXPECT_EQ(answers[0]["content"], "Fine, é.");
   for (const char* part : {"missing", "no conversation", "/save: give a FILE"})
     EXPECT_NE(err.find(part), std::string::npos) << err;
+
+  // A conversation may be replaced, other files are not; a system text can be taken away.
+  const std::string config = read_file(*directory_ / "model/config.json");
+  answers =
+      chat("/load talk.json\n/system -\nHello\n/save talk.json\n/save model/config.json\n", {}, &err, 1);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_NE(err.find("[there is no system text]"), std::string::npos) << err;
+  EXPECT_NE(err.find("/save: model/config.json is there"), std::string::npos) << err;
+  EXPECT_EQ(read_file(*directory_ / "model/config.json"), config);
+  const Json replaced = parse_json(read_file(*directory_ / "talk.json"));
+  ASSERT_EQ(replaced["messages"].size(), 6u);
+  EXPECT_EQ(replaced["messages"][0]["role"], "user");
 }
 
 TEST_F(ChatTest, OldTurnsAreLeftOut) {
@@ -210,8 +222,9 @@ TEST_F(ChatTest, TheMaskedView) {
   EXPECT_NE(batch.out.find("learned:  |H|i| |t|h|e|r|e|!|<|endoftext|>"), std::string::npos) << batch.out;
   EXPECT_NE(batch.out.find("padding: "), std::string::npos) << batch.out;
   expect_error({"data", "show", "chat.jsonl"}, 1, "--from MODEL");
-  expect_error({"data", "show", "chat.jsonl", "--from", "model", "--document", "1", "--json"}, 1,
-               "--document 1");
+  expect_error({"data", "show", "chat.jsonl", "--from", "model", "--document", "1"}, 1, "--document 1");
+  expect_error({"data", "show", "chat.jsonl", "--from", "model", "--batch", "0", "--validation"}, 1,
+               "--validation");
 }
 
 TEST_F(ChatTest, WhatConversationsAreNotFor) {
