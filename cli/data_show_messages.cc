@@ -73,12 +73,17 @@ void show_messages(const ShowMessages& a) {
   const auto count = std::ssize(conversations);
   check_use(a.batch >= 0 || a.conversation < count, "--document {}: {} has {}, counted from 0",
             a.conversation, one_line(a.file), count);
-  if (!a.json) fmt::print("template {}\n", one_line(describe(chosen, tokenizer)));
-  if (a.batch < 0)
+  const auto print_template = [&] {
+    if (!a.json) fmt::print("template {}\n", one_line(describe(chosen, tokenizer)));
+  };
+  if (a.batch < 0) {
+    print_template();
     return show_one(conversations[static_cast<size_t>(a.conversation)], count, a, chat_template, tokenizer);
+  }
   const auto corpus = pack_conversations(conversations, chat_template, tokenizer, 0.1, a.context);
   check_use(!a.validation || corpus->validation_rows != nullptr,
             "--validation: nothing is for validation here");
+  print_template();
   PackedSampler sampler(a.validation ? *corpus->validation_rows : *corpus->train_rows, a.rows, a.seed,
                         sampling_of(a.sampling));
   print_batch(sampler.sample_at({checked_multiply(a.batch, a.rows)}), tokenizer, a.json);

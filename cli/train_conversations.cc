@@ -72,7 +72,7 @@ void read_conversation_data(const TrainArguments& arguments, const std::vector<S
   const std::vector<SourceConversation> conversations =
       read_conversations(files, options, &run.skipped_broken);
   const std::vector<Document> documents = documents_of(conversations);
-  take_text(arguments, documents, run);
+  take_text(arguments, documents, text_facts(documents), run);
   if (run.tokenizer == nullptr)
     run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, documents));
   // A run that goes on has the name among its options.

@@ -78,10 +78,11 @@ void read_text(const TrainArguments& arguments, const SourceOptions& options,
     const size_t begin = g == 0 ? 0 : ends[g - 1];
     sources.push_back(Documents(documents).subspan(begin, ends[g] - begin));
   }
-  take_text(arguments, documents, run);
+  const TextFacts facts = text_facts(documents);
+  take_text(arguments, documents, facts, run);
   if (run.tokenizer == nullptr)  // else that of --from, or of a source before
     run.tokenizer = std::make_unique<Tokenizer>(make_tokenizer(run.options, sources));
-  choose_context(run.options, text_facts(documents));
+  choose_context(run.options, facts);
   for (size_t g = 0; g < groups.size(); ++g)
     groups[g]->corpus = read_named(run, *groups[g], [&] {
       return tokenize(sources[g], *run.tokenizer, run.options.val_fraction, run.options.context);
@@ -185,12 +186,13 @@ void set_facts(TrainRun& run) {
 
 }  // namespace
 
-void take_text(const TrainArguments& arguments, std::span<const Document> documents, TrainRun& run) {
+void take_text(const TrainArguments& arguments, std::span<const Document> documents, const TextFacts& facts,
+               TrainRun& run) {
   uint32_t crc = 0;
   for (const Document& document : documents) crc = crc32(std::as_bytes(std::span(document.text)), crc);
   run.text_crc32 = fmt::format("{:08x}", crc);
   if (run.tokenizer != nullptr) return;
-  choose_tokenizer(run.options, text_facts(documents));
+  choose_tokenizer(run.options, facts);
   check_use(run.options.tokenizer == "bpe" || !arguments.given.contains("vocab"),
             "--vocab {}: only a bpe tokenizer has a size to choose, this run's is {}; add --tokenizer bpe",
             run.options.vocab, run.options.tokenizer);

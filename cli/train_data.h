@@ -14,6 +14,7 @@ void read_data(const TrainArguments& arguments, TrainRun& run);
 
 // Notes the checksum of the text, and names the tokenizer among the options unless the run has one. Throws
 // kUse for a --vocab that this tokenizer does not have.
-void take_text(const TrainArguments& arguments, std::span<const Document> documents, TrainRun& run);
+void take_text(const TrainArguments& arguments, std::span<const Document> documents, const TextFacts& facts,
+               TrainRun& run);
 
 }  // namespace tril::cli

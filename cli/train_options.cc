@@ -29,9 +29,8 @@ std::vector<Field> make_fields() {
       {"arch",
        kModel,
        "NAME",
-       "llama (the default: RMS norm, SwiGLU, rotary positions, no biases), gpt (GPT-2's block), classic "
-       "(the "
-       "tutorials': ReLU, bias-free q k v), or custom: gpt and what is changed below",
+       "llama (the default: RMS norm, SwiGLU, rotary positions, no biases), gpt (GPT-2's block), "
+       "classic (the tutorials': ReLU, bias-free q k v), or custom: gpt and what is changed below",
        &O::arch,
        0,
        0,

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "tests/containers/safetensors_bytes.h"
 #include "tests/support/compare.h"
 #include "tests/support/expect_error.h"

@@ -1,7 +1,6 @@
 // Models, and what they compute, for the tests of this folder.
 #pragma once
 
-#include <cstring>
 #include <span>
 #include <vector>
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <complex>
-#include <cstring>
 
 #include "tests/containers/safetensors_bytes.h"
 #include "tests/interop/interop_fixture.h"

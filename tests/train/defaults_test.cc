@@ -63,6 +63,13 @@ TEST(Defaults, ShakespeareTakesMinutes) {
   EXPECT_EQ(o.head_size, 32);
 }
 
+TEST(Defaults, NoSamplesWhereNoneAreWanted) {
+  TrainOptions o;
+  o.sample_every = 0;
+  choose_sizes(o, kShakespeare);
+  EXPECT_EQ(o.sample_every, 0);
+}
+
 TEST(Defaults, SlowMachinesGetSmallModelsWithinTheTime) {
   for (const double gflops : {0.5, 5.0, 50.0, 250.0, 2000.0}) {
     RunFacts facts = kShakespeare;

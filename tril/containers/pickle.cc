@@ -3,12 +3,11 @@
 #include <bit>
 #include <cstring>
 
+#include "tril/base/bytes.h"
 #include "tril/base/error.h"
 
 namespace tril {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr size_t kMostValues = size_t{1} << 22, kLongestName = 256;
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "tril/base/bytes.h"
 #include "tril/base/printable.h"

@@ -12,7 +12,8 @@ namespace {
 
 // What a file is, by its first bytes.
 StoredModel open_unchecked(const Path& path) {
-  check_data(std::filesystem::exists(path), "{}: there is no such file or folder", path.string());
+  check_data(std::filesystem::exists(path),
+             "{}: there is no such file or folder; check that the path is spelled right", path.string());
   if (!std::filesystem::is_regular_file(path)) return open_model_folder(path);
   const MappedFile file(path);
   if (file.text().starts_with("GGUF")) return open_gguf_model(path);

@@ -2,7 +2,6 @@
 // bytes. Spaces stand for themselves; bytes that are no text are tokens <0x00> to <0xFF>. By convention id 0
 // is the unknown token, 1 begins and 2 ends a text; a text that is not empty gets a space in front.
 #include <cmath>
-#include <cstring>
 #include <unordered_set>
 
 #include "tril/base/bytes.h"
