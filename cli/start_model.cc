@@ -45,6 +45,11 @@ void load_start_model(const TrainArguments& arguments, TrainRun& run) {
         "--{}: the tokenizer of this run is that of --from {}; leave --{} out, and a preset or config file "
         "that sets it",
         name, folder.string(), name);
+  // Positions that are computed are the same in a shorter context; of a table rows would be lost.
+  const int64_t context = arguments.given.contains("context") ? arguments.options.context : 0;
+  if (context > 0 && context < loaded.config.context &&
+      loaded.config.attention.positions != Positions::kLearned)
+    loaded.config.context = context;
   set_model_options(loaded.config, run.options);
   TrainOptions wanted = run.options;
   for (const Field& field : train_fields()) {
