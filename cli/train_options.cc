@@ -36,9 +36,8 @@ std::vector<Field> make_fields() {
        0,
        {"gpt", "llama", "classic", "custom"}},
       {"from", kModel, "MODEL",
-       "start from the weights of this model, with its sizes and tokenizer; a smaller --context may be given "
-       "unless "
-       "its positions are learned, and is then the new model's",
+       "start from the weights of this model, with its sizes and tokenizer; unless its positions are learned "
+       "--context may be smaller, and is then the new model's",
        &O::from},
       {"layers", kModel, "N", "transformer blocks", &O::layers, 1, kMany},
       {"heads", kModel, "N", "attention heads", &O::heads, 1, kMany},
