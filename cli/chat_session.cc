@@ -181,7 +181,7 @@ void ChatSession::note(const std::string& text) const {
 void ChatSession::save(const std::string& file) const {
   check_use(conversation_.turns() > 0, "/save: nobody has answered yet");
   std::vector<ChatMessage> there;
-  check_use(!std::filesystem::exists(file) || read_messages(read_text_file(file), there).empty(),
+  check_use(!std::filesystem::is_regular_file(file) || read_messages(read_text_file(file), there).empty(),
             "/save: {} is there and holds no conversation; give another FILE", file);
   Json messages = Json::array();
   for (const ChatMessage& message : conversation_.messages())

@@ -62,7 +62,8 @@ void show_document(const ShowArguments& a, const TokenFile& side, const Tokenize
 }
 
 void show_batch(const ShowArguments& a, const TokenFile& side, const Tokenizer& tokenizer) {
-  const int32_t separator = a.document_mask ? side.header().separator() : -1;
+  const TokenFileHeader& header = side.header();
+  const int32_t separator = a.document_mask ? separator_of(header.begin_of_text, header.end_of_text) : -1;
   check_use(!a.document_mask || separator >= 0,
             "--document-mask: no end-of-text token separates documents in this store");
   WindowSampler sampler({{side.tokens(), 1}}, {.batch = a.rows,

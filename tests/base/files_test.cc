@@ -305,6 +305,22 @@ TEST(Files, RenameDurably) {
                [&] { rename_durably(dir / "there", dir / "no/to"); });
 }
 
+TEST(Files, ReplaceDurably) {
+  const TemporaryDirectory dir;
+  write_file_atomic(dir / "new", "x");
+  write_file_atomic(dir / "there", "old");
+  make_directories(dir / "folder/inner");
+  replace_durably(dir / "new", dir / "there");
+  EXPECT_EQ(read_text_file(dir / "there"), "x");
+  replace_durably(dir / "there", dir / "fresh");
+  EXPECT_EQ(names_in(dir.path()), (Names{"folder", "fresh"}));
+  expect_error(ErrorKind::kData, {"/fresh: cannot rename to this: Not a directory"},
+               [&] { replace_durably(dir / "folder", dir / "fresh"); });
+  expect_error(ErrorKind::kData, {"/gone: cannot rename: No such file"},
+               [&] { replace_durably(dir / "gone", dir / "fresh"); });
+  EXPECT_EQ(read_text_file(dir / "fresh"), "x");
+}
+
 TEST(Files, RemoveTree) {
   const TemporaryDirectory dir;
   make_directories(dir / "a/b");

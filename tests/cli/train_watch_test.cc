@@ -264,20 +264,13 @@ TEST_F(TrainFrom, RefusesWhatTheModelDecides) {
 
 TEST_F(TrainFrom, TheContextMayBeShorterWherePositionsAreComputed) {
   const int64_t whole = load_model(directory_ / "base").config.context;
-  const auto words = [](const std::string& context, const std::string& steps) {
-    return from_base("short", {"--context", context, "--steps", steps});
-  };
-  const Result first = run(words("6", "2"));
+  const Result first = run(from_base("short", {"--context", "6", "--steps", "2"}));
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_EQ(load_model(directory_ / "short").config.context, 6);
-  const auto resumed = [&](std::vector<std::string> more) {
-    more.push_back("--resume");
-    return run(more);
-  };
-  EXPECT_EQ(resumed(words("6", "4")).code, 0);
-  expect_error(resumed(words("5", "6")), 1, {"--context was 6, now 5"});
-  std::filesystem::remove_all(directory_ / "short");
-  expect_error(run(words(std::to_string(whole + 1), "2")), 1,
+  EXPECT_EQ(run(from_base("short", {"--context", "6", "--steps", "4", "--resume"})).code, 0);
+  expect_error(run(from_base("short", {"--context", "5", "--steps", "6", "--resume"})), 1,
+               {"--context was 6, now 5"});
+  expect_error(run(from_base("long", {"--context", std::to_string(whole + 1)})), 1,
                {fmt::format("--context is {}, the model has {}", whole + 1, whole)});
   ASSERT_EQ(run(train_arguments({"--arch", "gpt", "--steps", "2", "--out", "table"})).code, 0);
   expect_error(run({"train", "more.txt", "--from", "table", "--context", "6"}), 1,

@@ -39,8 +39,7 @@ struct Corpus {
   int32_t begin_of_text = -1;  // the token before each document, or -1
   std::string fingerprint;     // of the tokens: resume refuses other data
 
-  // The token by which a model that reads them knows that another document begins; -1: there is none.
-  int32_t separator() const { return begin_of_text >= 0 ? begin_of_text : end_of_text; }
+  int32_t separator() const { return separator_of(begin_of_text, end_of_text); }
 
   // Not of a mixture, and not of conversations.
   TokenView train_tokens() const { return store ? store->train.tokens() : TokenView(train); }

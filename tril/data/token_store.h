@@ -28,10 +28,12 @@ struct TokenFileHeader {
   int32_t end_of_text = -1;    // the token after each document, or -1: there is none
   int32_t begin_of_text = -1;  // the token before the text of each document that is not the rest of one
   std::string tokenizer;       // its fingerprint
-
-  // The token by which a reader knows that another document begins; -1: there is none.
-  int32_t separator() const { return begin_of_text >= 0 ? begin_of_text : end_of_text; }
 };
+
+// The token by which a model that reads documents knows that another begins; -1: there is none.
+inline int32_t separator_of(int32_t begin_of_text, int32_t end_of_text) {
+  return begin_of_text >= 0 ? begin_of_text : end_of_text;
+}
 
 // One side of a store. Throws kData naming the path: not such a file, another version, damaged or cut.
 class TokenFile {

@@ -18,7 +18,6 @@ class Shape {
   static constexpr int kMaxRank = 4;
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims);  // NOLINT: {B, T, C} reads best; throws kUse on negatives
-
   explicit Shape(std::span<const int64_t> dims);
 
   int rank() const { return rank_; }

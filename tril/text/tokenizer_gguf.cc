@@ -2,8 +2,8 @@
 // pattern is named by tokenizer.ggml.pre) and SentencePiece ("llama").
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tril/base/printable.h"
 #include "tril/containers/gguf.h"
@@ -158,7 +158,7 @@ class Reader {
     parts_.metaspace = true;
     parts_.joinable.assign(tokens_.size(), false);
     std::vector<bool> bytes(256);
-    std::set<std::string_view> seen;
+    std::unordered_set<std::string_view> seen;
     for (size_t id = 0; id < tokens_.size(); ++id) {
       const std::string_view token = tokens_[id];
       place_.require(std::isfinite(parts_.scores[id]), "token {} has the score {}", id, parts_.scores[id]);
@@ -168,16 +168,17 @@ class Reader {
         if (types_[id] == kUserDefined) parts_.tokens.back() = token;
       } else if (types_[id] == kByte) {
         const auto byte = byte_token_value(token);
-        place_.require(byte.has_value() && !bytes[*byte],
-                       "token {}, \"{}\", is no byte like <0x0A>, or there twice", id, printable(token, 60));
+        if (!byte || bytes[*byte])
+          place_.refuse("token {}, \"{}\", is no byte like <0x0A>, or there twice", id, printable(token, 60));
         bytes[*byte] = true;
         parts_.byte_tokens[*byte] = static_cast<int32_t>(id);
         parts_.tokens.back() = std::string(1, static_cast<char>(*byte));
       } else if (types_[id] != kUnused) {
-        place_.require(!token.empty() && token.size() <= kLongestToken && !first_invalid_utf8(token),
-                       "token {}, \"{}\", is not 1 to {} bytes of text", id, printable(token, 60),
-                       kLongestToken);
-        place_.require(seen.insert(token).second, "the token \"{}\" is there twice", printable(token, 60));
+        if (token.empty() || token.size() > kLongestToken || first_invalid_utf8(token))
+          place_.refuse("token {}, \"{}\", is not 1 to {} bytes of text", id, printable(token, 60),
+                        kLongestToken);
+        if (!seen.insert(token).second)
+          place_.refuse("the token \"{}\" is there twice", printable(token, 60));
         parts_.tokens.back() = with_replaced(token, kMetaspaceCharacter, " ");
         parts_.joinable[id] = token.find(' ') == token.npos;
       }
